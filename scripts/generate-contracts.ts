@@ -29,6 +29,11 @@ const files: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     MockUptoPermit2Proxy: "mockUptoPermit2Proxy",
     MockMulticall3: "mockMulticall3",
   },
+  "src/contracts/mockBatchSettlement": {
+    MockBatchSettlement: "mockBatchSettlement",
+    MockERC3009DepositCollector: "mockErc3009DepositCollector",
+    MockPermit2DepositCollector: "mockPermit2DepositCollector",
+  },
   "src/contracts/mockTokens": {
     MockERC20: "mockErc20",
     MockFeeToken: "mockFeeToken",

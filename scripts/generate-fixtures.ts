@@ -1,6 +1,6 @@
 /**
  * Writes the scenarios and the signature vectors as JSON to `fixtures/`, with their schemas, docs/errors.md, and the tables of the
- * guide.
+ * guides.
  *
  * `--check` only compares.
  */
@@ -8,13 +8,16 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { errorsGuide } from "../src/observe/studio/errors-page.ts";
-import { fillGuide } from "./fixtures/guide-tables.ts";
+import { agentTables, fillGuide, guideTables } from "./fixtures/guide-tables.ts";
 import { scenariosJson, scenariosSchema } from "./fixtures/scenarios-json.ts";
 import { signatureVectorsJson, signatureVectorsSchema } from "./fixtures/signature-vectors-json.ts";
 import { writeGenerated } from "./write-generated.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const guide = "docs/guides/fixtures.md";
+const guides = [
+  ["docs/guides/fixtures.md", guideTables()],
+  ["docs/guides/agents.md", agentTables()],
+] as const;
 
 writeGenerated([
   ["fixtures/scenarios.json", print(await scenariosJson())],
@@ -22,7 +25,12 @@ writeGenerated([
   ["fixtures/signature-vectors.json", print(await signatureVectorsJson())],
   ["fixtures/signature-vectors.schema.json", print(z.toJSONSchema(signatureVectorsSchema))],
   ["docs/errors.md", errorsGuide()],
-  [guide, fillGuide(await readFile(`${root}${guide}`, "utf8"))],
+  ...(await Promise.all(
+    guides.map(
+      async ([guide, tables]) =>
+        [guide, fillGuide(await readFile(`${root}${guide}`, "utf8"), tables)] as const,
+    ),
+  )),
 ]);
 
 function print(json: unknown): string {

@@ -30,7 +30,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   ],
   fixtures: ["payer"],
   "fixtures/mock-server": [...["config", "fixtures", "observe", "observe/channels", "payer", "service"]],
-  judge: ["chain", "fixtures", "harness", "methods/on-chain", "payer"],
+  judge: ["chain", "fixtures", "harness", "methods/on-chain", "observe", "payer"],
   cli: [
     ...["chain", "config", "fixtures", "fixtures/mock-server", "harness", "judge", "ledger"],
     ...["methods/on-chain", "observe", "payer", "service"],

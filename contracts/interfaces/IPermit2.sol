@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 /**
- * @title The part of Permit2 that x402 uses: transfers by signature, with a witness
+ * @title The part of Permit2 that x402 uses: transfers by signature
  * @notice At one address on every chain, `0x000000000022D473030F116dDEE9F6B43aC78BA3`. The owner of the tokens has approved
  * it on the token, and signs which spender may transfer how much of it.
  */
@@ -17,6 +17,13 @@ interface IPermit2 {
     /// @param deadline Unix seconds; the last second at which the permit holds.
     struct PermitTransferFrom {
         TokenPermissions permitted;
+        uint256 nonce;
+        uint256 deadline;
+    }
+
+    /// @notice The same for several transfers, with one nonce.
+    struct PermitBatchTransferFrom {
+        TokenPermissions[] permitted;
         uint256 nonce;
         uint256 deadline;
     }
@@ -36,6 +43,7 @@ interface IPermit2 {
     error InvalidSignature();
     error InvalidSigner();
     error InvalidContractSignature();
+    error LengthMismatch();
 
     /// @notice Transfers what the owner signed, to `transferDetails.to`. The caller is the spender that the owner signed.
     /// @param witness Hash of what else the owner signed, whose type is `witnessTypeString`: from the name of the
@@ -46,6 +54,23 @@ interface IPermit2 {
         address owner,
         bytes32 witness,
         string calldata witnessTypeString,
+        bytes calldata signature
+    ) external;
+
+    /// @notice The same without a witness.
+    function permitTransferFrom(
+        PermitTransferFrom calldata permit,
+        SignatureTransferDetails calldata transferDetails,
+        address owner,
+        bytes calldata signature
+    ) external;
+
+    /// @notice Makes several transfers, none of those of amount 0. Each `transferDetails` belongs to the permission at its
+    /// index.
+    function permitTransferFrom(
+        PermitBatchTransferFrom calldata permit,
+        SignatureTransferDetails[] calldata transferDetails,
+        address owner,
         bytes calldata signature
     ) external;
 

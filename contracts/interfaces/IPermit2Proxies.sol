@@ -25,26 +25,33 @@ struct UptoWitness {
     uint256 validAfter;
 }
 
-/**
- * @title What both proxies of x402 have: they are the spender that payers name, and check the witness
- * @notice They hold nothing and have no owner. Their events name no payment.
- */
-interface IPermit2Proxy {
-    event Settled();
-    event SettledWithPermit();
+/// @title What all contracts of x402 that use Permit2 have: they can submit the payer's approval of it
+interface IPermit2Approval {
     event EIP2612PermitFailedWithReason(address indexed token, address indexed owner, string reason);
     event EIP2612PermitFailedWithPanic(address indexed token, address indexed owner, uint256 errorCode);
     event EIP2612PermitFailedWithData(address indexed token, address indexed owner, bytes data);
 
     error Permit2612AmountMismatch();
+    error InvalidPermit2Address();
+
+    // forge-lint: disable-next-line(mixed-case-function)
+    function PERMIT2() external view returns (IPermit2);
+}
+
+/**
+ * @title What both proxies of x402 have: they are the spender that payers name, and check the witness
+ * @notice They hold nothing and have no owner. Their events name no payment.
+ */
+interface IPermit2Proxy is IPermit2Approval {
+    event Settled();
+    event SettledWithPermit();
+
     error InvalidAmount();
     error InvalidOwner();
     error InvalidDestination();
     error PaymentTooEarly();
-    error InvalidPermit2Address();
 
     // forge-lint: disable-start(mixed-case-function)
-    function PERMIT2() external view returns (IPermit2);
     function WITNESS_TYPEHASH() external view returns (bytes32);
     function WITNESS_TYPE_STRING() external view returns (string memory);
     // forge-lint: disable-end(mixed-case-function)

@@ -7,9 +7,9 @@ import {IPermit2} from "../interfaces/IPermit2.sol";
 
 /**
  * @title A stand-in for Permit2 on test chains
- * @notice Behaves as the original does in what x402 uses of it: transfers by signature with a witness, and cancelled
- * nonces. The same checks in the same order, the same errors and events, the same storage slot. Its allowances, batches
- * and transfers without a witness are left out.
+ * @notice Behaves as the original does in what x402 uses of it: transfers by signature, and cancelled nonces. The same
+ * checks in the same order, the same errors and events, the same storage slot. Its allowances, and batches with a
+ * witness, are left out.
  * @dev No immutables and a domain separator computed from the live chain id and address, so that the code can be put at
  * any address of any chain. The original keeps the separator of the chain it was deployed on.
  */
@@ -19,6 +19,12 @@ contract MockPermit2 is IPermit2 {
     bytes32 private constant NAME_HASH = keccak256("Permit2");
     bytes32 private constant TOKEN_PERMISSIONS_TYPEHASH =
         keccak256("TokenPermissions(address token,uint256 amount)");
+    bytes32 private constant TRANSFER_TYPEHASH = keccak256(
+        "PermitTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline)TokenPermissions(address token,uint256 amount)"
+    );
+    bytes32 private constant BATCH_TYPEHASH = keccak256(
+        "PermitBatchTransferFrom(TokenPermissions[] permitted,address spender,uint256 nonce,uint256 deadline)TokenPermissions(address token,uint256 amount)"
+    );
     string private constant TYPE_BEFORE_WITNESS =
         "PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,";
 
@@ -37,14 +43,47 @@ contract MockPermit2 is IPermit2 {
         string calldata witnessTypeString,
         bytes calldata signature
     ) external {
-        if (block.timestamp > permit.deadline) {
-            revert SignatureExpired(permit.deadline);
-        }
-        uint256 amount = transferDetails.requestedAmount;
-        if (amount > permit.permitted.amount) revert InvalidAmount(permit.permitted.amount);
+        bytes32 typeHash = keccak256(abi.encodePacked(TYPE_BEFORE_WITNESS, witnessTypeString));
+        bytes memory fields = bytes.concat(_fields(typeHash, permit), witness);
+        _transferPermitted(permit, transferDetails, owner, keccak256(fields), signature);
+    }
+
+    /// @inheritdoc IPermit2
+    function permitTransferFrom(
+        PermitTransferFrom calldata permit,
+        SignatureTransferDetails calldata transferDetails,
+        address owner,
+        bytes calldata signature
+    ) external {
+        bytes32 structHash = keccak256(_fields(TRANSFER_TYPEHASH, permit));
+        _transferPermitted(permit, transferDetails, owner, structHash, signature);
+    }
+
+    /// @inheritdoc IPermit2
+    function permitTransferFrom(
+        PermitBatchTransferFrom calldata permit,
+        SignatureTransferDetails[] calldata transferDetails,
+        address owner,
+        bytes calldata signature
+    ) external {
+        uint256 count = permit.permitted.length;
+        _requireInTime(permit.deadline);
+        if (count != transferDetails.length) revert LengthMismatch();
         _useNonce(owner, permit.nonce);
-        _requireSignature(owner, _digest(permit, witness, witnessTypeString), signature);
-        _transferFrom(permit.permitted.token, owner, transferDetails.to, amount);
+        bytes32[] memory hashes = new bytes32[](count);
+        for (uint256 i = 0; i < count; ++i) {
+            hashes[i] = _hash(permit.permitted[i]);
+        }
+        bytes32 permitted = keccak256(abi.encodePacked(hashes));
+        bytes memory fields = abi.encode(BATCH_TYPEHASH, permitted, msg.sender, permit.nonce, permit.deadline);
+        _requireSignature(owner, keccak256(fields), signature);
+        for (uint256 i = 0; i < count; ++i) {
+            uint256 amount = transferDetails[i].requestedAmount;
+            _requireWithin(amount, permit.permitted[i]);
+            if (amount != 0) {
+                _transferFrom(permit.permitted[i].token, owner, transferDetails[i].to, amount);
+            }
+        }
     }
 
     /// @inheritdoc IPermit2
@@ -56,6 +95,28 @@ contract MockPermit2 is IPermit2 {
     /// @inheritdoc IPermit2
     function DOMAIN_SEPARATOR() public view returns (bytes32) {
         return keccak256(abi.encode(DOMAIN_TYPEHASH, NAME_HASH, block.chainid, address(this)));
+    }
+
+    function _transferPermitted(
+        PermitTransferFrom calldata permit,
+        SignatureTransferDetails calldata transferDetails,
+        address owner,
+        bytes32 structHash,
+        bytes calldata signature
+    ) private {
+        _requireInTime(permit.deadline);
+        _requireWithin(transferDetails.requestedAmount, permit.permitted);
+        _useNonce(owner, permit.nonce);
+        _requireSignature(owner, structHash, signature);
+        _transferFrom(permit.permitted.token, owner, transferDetails.to, transferDetails.requestedAmount);
+    }
+
+    function _requireInTime(uint256 deadline) private view {
+        if (block.timestamp > deadline) revert SignatureExpired(deadline);
+    }
+
+    function _requireWithin(uint256 amount, TokenPermissions calldata permitted) private pure {
+        if (amount > permitted.amount) revert InvalidAmount(permitted.amount);
     }
 
     function _useNonce(address owner, uint256 nonce) private {
@@ -74,30 +135,22 @@ contract MockPermit2 is IPermit2 {
         require(success && accepted, "TRANSFER_FROM_FAILED");
     }
 
-    /// @dev The caller is the spender.
-    function _digest(PermitTransferFrom calldata permit, bytes32 witness, string calldata witnessTypeString)
+    /// @dev What is signed, encoded, but for a witness. The caller is the spender.
+    function _fields(bytes32 typeHash, PermitTransferFrom calldata permit)
         private
         view
-        returns (bytes32)
+        returns (bytes memory)
     {
-        bytes32 permitted = keccak256(
-            abi.encode(TOKEN_PERMISSIONS_TYPEHASH, permit.permitted.token, permit.permitted.amount)
-        );
-        bytes32 structHash = keccak256(
-            abi.encode(
-                keccak256(abi.encodePacked(TYPE_BEFORE_WITNESS, witnessTypeString)),
-                permitted,
-                msg.sender,
-                permit.nonce,
-                permit.deadline,
-                witness
-            )
-        );
-        return keccak256(abi.encodePacked(hex"1901", DOMAIN_SEPARATOR(), structHash));
+        return abi.encode(typeHash, _hash(permit.permitted), msg.sender, permit.nonce, permit.deadline);
+    }
+
+    function _hash(TokenPermissions calldata permitted) private pure returns (bytes32) {
+        return keccak256(abi.encode(TOKEN_PERMISSIONS_TYPEHASH, permitted));
     }
 
     /// @dev An account with code is asked, and never recovered. High s is taken, v of 0 and 1 is not.
-    function _requireSignature(address owner, bytes32 digest, bytes calldata signature) private view {
+    function _requireSignature(address owner, bytes32 structHash, bytes calldata signature) private view {
+        bytes32 digest = keccak256(abi.encodePacked(hex"1901", DOMAIN_SEPARATOR(), structHash));
         if (owner.code.length != 0) {
             if (IERC1271(owner).isValidSignature(digest, signature) != IERC1271.isValidSignature.selector) {
                 revert InvalidContractSignature();

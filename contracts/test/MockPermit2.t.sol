@@ -132,6 +132,57 @@ abstract contract Permit2Behaviour is Permit2Deployment {
         transferFails(100, errorData("no signatures today"));
     }
 
+    function test_transfersWithoutAWitness() public {
+        bytes32 typeHash = keccak256(
+            "PermitTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline)TokenPermissions(address token,uint256 amount)"
+        );
+        bytes memory fields = fieldsOf(typeHash, hashOf(permit.permitted));
+        signature = signatureOver(OWNER_KEY, digestOf(keccak256(fields)));
+        plainFails(101, abi.encodeWithSelector(IPermit2.InvalidAmount.selector, 100));
+        vm.expectRevert(abi.encodeWithSelector(IPermit2.InvalidSigner.selector));
+        PERMIT2.permitTransferFrom(permit, details(100), owner, signature);
+        transferFails(100, abi.encodeWithSelector(IPermit2.InvalidSigner.selector));
+        vm.warp(NOW + 1);
+        plainFails(101, abi.encodeWithSelector(IPermit2.SignatureExpired.selector, NOW));
+        vm.warp(NOW);
+        vm.prank(SPENDER);
+        PERMIT2.permitTransferFrom(permit, details(60), owner, signature);
+        assertEq(token.balanceOf(TO), 60, "balance");
+        plainFails(60, abi.encodeWithSelector(IPermit2.InvalidNonce.selector));
+    }
+
+    function test_transfersSeveralWithOneNonce() public {
+        IPermit2.PermitBatchTransferFrom memory several;
+        several.permitted = new IPermit2.TokenPermissions[](2);
+        several.permitted[0] = permit.permitted;
+        several.permitted[1] = IPermit2.TokenPermissions(address(new FalseToken()), 50);
+        (several.nonce, several.deadline) = (permit.nonce, permit.deadline);
+        bytes32 typeHash = keccak256(
+            "PermitBatchTransferFrom(TokenPermissions[] permitted,address spender,uint256 nonce,uint256 deadline)TokenPermissions(address token,uint256 amount)"
+        );
+        bytes32 hashes =
+            keccak256(abi.encodePacked(hashOf(several.permitted[0]), hashOf(several.permitted[1])));
+        signature = signatureOver(OWNER_KEY, digestOf(keccak256(fieldsOf(typeHash, hashes))));
+        IPermit2.SignatureTransferDetails[] memory each = new IPermit2.SignatureTransferDetails[](2);
+        (each[0], each[1]) = (details(60), details(51));
+        severalFail(several, each, abi.encodeWithSelector(IPermit2.InvalidAmount.selector, 50));
+        each[1].requestedAmount = 1;
+        severalFail(several, each, errorData("TRANSFER_FROM_FAILED"));
+        // Only a transfer of nothing passes a token that refuses all.
+        each[1].requestedAmount = 0;
+        several.nonce++;
+        severalFail(several, each, abi.encodeWithSelector(IPermit2.InvalidSigner.selector));
+        several.nonce--;
+        vm.prank(SPENDER);
+        PERMIT2.permitTransferFrom(several, each, owner, signature);
+        assertEq(token.balanceOf(TO), 60, "balance");
+        severalFail(several, each, abi.encodeWithSelector(IPermit2.InvalidNonce.selector));
+        each = new IPermit2.SignatureTransferDetails[](1);
+        severalFail(several, each, abi.encodeWithSelector(IPermit2.LengthMismatch.selector));
+        several.deadline = NOW - 1;
+        severalFail(several, each, abi.encodeWithSelector(IPermit2.SignatureExpired.selector, NOW - 1));
+    }
+
     /// @dev Whatever the token says.
     function test_givesOneReasonForAllThatTheTokenRefuses() public {
         vm.prank(owner);
@@ -204,6 +255,34 @@ abstract contract Permit2Behaviour is Permit2Deployment {
         vm.prank(SPENDER);
         vm.expectRevert(reason);
         PERMIT2.permitWitnessTransferFrom(permit, details(amount), owner, WITNESS, WITNESS_TYPE, signature);
+    }
+
+    function plainFails(uint256 amount, bytes memory reason) private {
+        vm.prank(SPENDER);
+        vm.expectRevert(reason);
+        PERMIT2.permitTransferFrom(permit, details(amount), owner, signature);
+    }
+
+    function severalFail(
+        IPermit2.PermitBatchTransferFrom memory several,
+        IPermit2.SignatureTransferDetails[] memory each,
+        bytes memory reason
+    ) private {
+        vm.prank(SPENDER);
+        vm.expectRevert(reason);
+        PERMIT2.permitTransferFrom(several, each, owner, signature);
+    }
+
+    function fieldsOf(bytes32 typeHash, bytes32 permitted) private view returns (bytes memory) {
+        return abi.encode(typeHash, permitted, SPENDER, permit.nonce, permit.deadline);
+    }
+
+    function hashOf(IPermit2.TokenPermissions memory permitted) private pure returns (bytes32) {
+        return keccak256(abi.encode(keccak256("TokenPermissions(address token,uint256 amount)"), permitted));
+    }
+
+    function digestOf(bytes32 structHash) private view returns (bytes32) {
+        return keccak256(abi.encodePacked(hex"1901", PERMIT2.DOMAIN_SEPARATOR(), structHash));
     }
 
     function fund(address account) private {

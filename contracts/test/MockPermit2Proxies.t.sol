@@ -9,6 +9,7 @@ import {
     Eip2612Permit,
     ExactWitness,
     IExactPermit2Proxy,
+    IPermit2Approval,
     IPermit2Proxy,
     IUptoPermit2Proxy,
     UptoWitness
@@ -198,9 +199,9 @@ abstract contract Permit2ProxiesBehaviour is Permit2Deployment {
         payment.permit.permitted.token = address(refusing);
         sign(payment);
         bytes32[3] memory topics = [
-            IPermit2Proxy.EIP2612PermitFailedWithReason.selector,
-            IPermit2Proxy.EIP2612PermitFailedWithPanic.selector,
-            IPermit2Proxy.EIP2612PermitFailedWithData.selector
+            IPermit2Approval.EIP2612PermitFailedWithReason.selector,
+            IPermit2Approval.EIP2612PermitFailedWithPanic.selector,
+            IPermit2Approval.EIP2612PermitFailedWithData.selector
         ];
         bytes[3] memory data = [
             abi.encode("no permits"),
@@ -222,7 +223,7 @@ abstract contract Permit2ProxiesBehaviour is Permit2Deployment {
     }
 
     function test_thePermitMustBeOfThePermittedAmount() public {
-        bytes memory mismatch = abi.encodeWithSelector(IPermit2Proxy.Permit2612AmountMismatch.selector);
+        bytes memory mismatch = abi.encodeWithSelector(IPermit2Approval.Permit2612AmountMismatch.selector);
         Eip2612Permit memory permit2612 = signPermit(type(uint256).max, NOW);
         Payment memory payment = signed(false, 100);
         vm.expectRevert(mismatch);

@@ -4,7 +4,12 @@ pragma solidity 0.8.37;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 
 import {IPermit2} from "../interfaces/IPermit2.sol";
-import {IPermit2Proxy, IUptoPermit2Proxy, UptoWitness} from "../interfaces/IPermit2Proxies.sol";
+import {
+    IPermit2Approval,
+    IPermit2Proxy,
+    IUptoPermit2Proxy,
+    UptoWitness
+} from "../interfaces/IPermit2Proxies.sol";
 import {IPermit2Settlement} from "../interfaces/IPermit2Settlement.sol";
 import {IX402Facilitator} from "../interfaces/IX402Facilitator.sol";
 import {Mock1271Wallet} from "../mocks/Mock1271Wallet.sol";
@@ -165,7 +170,9 @@ contract SettlePermit2Test is Permit2Fixture {
         for (uint256 i = 0; i < 4; ++i) {
             IPermit2Settlement.Permit2Group memory group = adding(way(i), 10e6, i);
             group.payments[0].approval = signApproval(permits, PAYER_KEY, type(uint256).max);
-            settlePermit2Fails(group, abi.encodeWithSelector(IPermit2Proxy.Permit2612AmountMismatch.selector));
+            settlePermit2Fails(
+                group, abi.encodeWithSelector(IPermit2Approval.Permit2612AmountMismatch.selector)
+            );
         }
     }
 
@@ -194,7 +201,7 @@ contract SettlePermit2Test is Permit2Fixture {
     function test_refusesAnApprovalThatIsTooShort() public {
         IPermit2Settlement.Permit2Group memory group = adding(way(0), 10e6, 0);
         group.payments[0].approval = hex"00";
-        settlePermit2Fails(group, abi.encodeWithSelector(IPermit2Proxy.Permit2612AmountMismatch.selector));
+        settlePermit2Fails(group, abi.encodeWithSelector(IPermit2Approval.Permit2612AmountMismatch.selector));
     }
 
     function test_refusesWithTheReasonOfProxyOrPermit2() public {

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IAccessControl} from "@openzeppelin/contracts/access/IAccessControl.sol";
 
 import {IPermit2} from "../interfaces/IPermit2.sol";
-import {IPermit2Proxy} from "../interfaces/IPermit2Proxies.sol";
+import {IPermit2Approval} from "../interfaces/IPermit2Proxies.sol";
 import {IPermit2Settlement} from "../interfaces/IPermit2Settlement.sol";
 import {IX402Facilitator} from "../interfaces/IX402Facilitator.sol";
 import {MockERC20} from "../mocks/MockERC20.sol";
@@ -266,7 +266,7 @@ contract SettlePermit2BatchTest is Permit2Fixture {
         group.payments[1].approval = signApproval(permits, OTHER_KEY, 4e6);
         Vm.Log[] memory logs = settlePermit2Batch(onlyPermit2Group(group));
         assertPermit2Failed(
-            logs, group, 0, abi.encodeWithSelector(IPermit2Proxy.Permit2612AmountMismatch.selector)
+            logs, group, 0, abi.encodeWithSelector(IPermit2Approval.Permit2612AmountMismatch.selector)
         );
         assertPermit2Settled(logs, group, 1);
     }

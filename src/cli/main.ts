@@ -1,26 +1,17 @@
-import { ConfigurationError, type ConfigurationProblem, KitError } from "../util/errors.ts";
+import { errorCodes } from "../util/error-codes.ts";
+import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
 import { bigintsAsText } from "../util/json.ts";
 import { kitVersion, self } from "../util/self-command.ts";
-import { asText, findSlip, mostTyposOf } from "../util/text.ts";
-import type { Command } from "./kit/command.ts";
+import { findSlip, mostTyposOf } from "../util/text.ts";
+import type { Command, CommandEntry } from "./kit/command.ts";
 import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache.ts";
+import { describeFailure, exitCodeOf, type Failure, failureOf } from "./kit/failure.ts";
 import { Interruption, paint, type Terminal, withoutControls } from "./kit/terminal.ts";
-
-/** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
-type Keyless = "keyless";
-
-/** A command of one word or, in a group, of two. */
-type CommandEntry = readonly [
-  name: string,
-  summary: string,
-  load: () => Promise<Command>,
-  keyless: Keyless | undefined,
-];
 
 /** The commands of a module by their exports. It is loaded when one of them is called: most of a start is imports. */
 function commandsOf<K extends string>(
   load: () => Promise<Readonly<Record<NoInfer<K>, Command>>>,
-  entries: Readonly<Record<K, readonly [name: string, summary: string, keyless?: Keyless]>>,
+  entries: Readonly<Record<K, readonly [name: string, summary: string, keyless?: CommandEntry[3]]>>,
 ): CommandEntry[] {
   return (Object.keys(entries) as K[]).map((exported) => {
     const [name, summary, keyless] = entries[exported];
@@ -55,6 +46,12 @@ export const commands: readonly CommandEntry[] = [
       "keyless",
     ],
   }),
+  ...commandsOf(() => import("./commands/buy.ts"), {
+    buy: [
+      "buy",
+      "buy at a shop with a test payer, and see each step: the 402, the payment, the answer, the receipt",
+    ],
+  }),
   ...commandsOf(() => import("./commands/payments.ts"), {
     why: ["why", "explain a payment that a running `up` has seen: what is wrong, and what to do"],
     logs: ["logs", "list the payments of a running `up`, and follow those that come"],
@@ -78,6 +75,16 @@ export const commands: readonly CommandEntry[] = [
     explainCommand: [
       "explain",
       "say what is wrong with a payment header, a request body, a challenge or an answer",
+    ],
+  }),
+  ...commandsOf(() => import("./commands/mcp.ts"), {
+    mcp: ["mcp", "serve a running `up` to a coding agent: an MCP server on stdin and stdout", "keyless"],
+  }),
+  ...commandsOf(() => import("./commands/check.ts"), {
+    check: [
+      "check",
+      "check what a shop offers and how it answers, without paying: one of yours, or any on the internet",
+      "keyless",
     ],
   }),
   ...commandsOf(() => import("./commands/conformance.ts"), {
@@ -171,9 +178,9 @@ export const commands: readonly CommandEntry[] = [
 /** The purposes of the commands, and their first words. */
 const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
-  "Pay on a running up": ["pay", "payers", "fund", "approve", "advance-time", "reset", "state"],
-  "Look at payments": ["why", "logs", "explain"],
-  "Test what pays and is paid": ["fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
+  "Pay on a running up": ["pay", "buy", "payers", "fund", "approve", "advance-time", "reset", "state"],
+  "Look at payments": ["why", "logs", "explain", "mcp"],
+  "Test what pays and is paid": ["check", "fault", "judge", "conformance", "upstream-e2e", "fork", "network"],
   "Operate with real money": [
     "deploy",
     "doctor",
@@ -195,9 +202,20 @@ export function groupCommands(): [title: string, some: readonly CommandEntry[]][
   ]);
 }
 
-/** Runs `x402-kit` with the given arguments; returns the exit code. */
+/**
+ * Runs `x402-kit` with the given arguments; returns the exit code. With `--json`, a command that fails before it has printed
+ * anything prints `{"error": …}`.
+ */
 export async function main(args: readonly string[], outer: Terminal): Promise<number> {
-  const terminal = withoutControls(outer);
+  let hasPrinted = false;
+  const inner = withoutControls(outer);
+  const terminal: Terminal = {
+    ...inner,
+    print(text) {
+      hasPrinted = true;
+      inner.print(text);
+    },
+  };
   const words = args[0] === "help" ? [...args.slice(1, 3), "--help"] : args;
   const [first] = words;
   if (first === undefined || isHelp(first)) {
@@ -209,7 +227,7 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
     return 0;
   }
   const entry = findCommand(words);
-  if (entry === undefined) return explainUnknown(words, terminal);
+  if (entry === undefined) return explainUnknown(words, terminal, fail);
   const [name, summary, load, keyless] = entry;
   const rest = words.slice(name.split(" ").length);
   let loaded: Command | undefined;
@@ -226,11 +244,23 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
     return await run(command, rest, terminal);
   } catch (error) {
     if (error instanceof Interruption) return 130;
-    if (isMisspelt(words, name, error)) return explainUnknown(words, terminal);
-    terminal.printError(describeFailure(name, error, loaded));
-    const codes = loaded?.failureCodes;
-    return (error instanceof ConfigurationError ? codes?.usage : codes?.failed) ?? 1;
+    if (isMisspelt(words, name, error)) return explainUnknown(words, terminal, fail);
+    const failure = failureOf(error, name, loaded);
+    fail(failure, describeFailure(failure));
+    return exitCodeOf(failure, loaded);
   }
+
+  function fail(error: Failure, text: string): void {
+    terminal.printError(text);
+    // A second document after the first, which says why it failed, would make both unreadable.
+    if (isForPrograms(words) && !hasPrinted) terminal.print(JSON.stringify({ error }));
+  }
+}
+
+/** Returns true if `--json` is given: what cannot be read of the rest is told as JSON too. */
+function isForPrograms(words: readonly string[]): boolean {
+  const end = words.indexOf("--");
+  return words.slice(0, end === -1 ? undefined : end).includes("--json");
 }
 
 async function run(command: Command, args: readonly string[], terminal: Terminal): Promise<number> {
@@ -246,7 +276,7 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   const { values, environment, networks, env } = readCommandLine(command, args, terminal.env);
   const outcome = await command.run(
     values,
-    { ...terminal, env: { ...env }, networks, warnings },
+    { ...terminal, env: { ...env }, networks, warnings, program: { commands, main } },
     environment,
   );
   if (typeof outcome === "number") return outcome;
@@ -254,6 +284,12 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   terminal.print(values.json === true ? JSON.stringify(json, bigintsAsText) : text);
   return code;
 }
+
+/** The exit codes of all commands whose own help names no others; `util/error-codes.ts` has those of errors. */
+const exitCodesText = "Exit codes: 0 fine, 1 refused or wrong, 2 usage, 3 nothing listens there, 4 not found";
+
+const forAgents =
+  "For coding agents: /mcp of up (MCP), --json of every command, AGENTS.md that init writes, and /llms.txt of up and mock";
 
 function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";
@@ -266,7 +302,11 @@ function findCommand(words: readonly string[]): CommandEntry | undefined {
 }
 
 /** Says what could have been meant. Asking for help about a group of commands is not a mistake. */
-async function explainUnknown(words: readonly string[], { print, printError }: Terminal): Promise<number> {
+async function explainUnknown(
+  words: readonly string[],
+  { print }: Terminal,
+  fail: (failure: Failure, text: string) => void,
+): Promise<number> {
   const [first = "", second] = words;
   const group = commands.filter(([name]) => name.startsWith(`${first} `));
   if (group.length > 0 && second !== undefined && isHelp(second)) {
@@ -282,8 +322,10 @@ async function explainUnknown(words: readonly string[], { print, printError }: T
       ? `"${first}" needs a second word`
       : `there is no command "${tried}"${hint}`;
   const more = group.length === 0 ? `The commands: ${self} --help` : await describeCommands(known);
-  printError(`x402-kit: ${problem}\n\n${more}`);
-  return 1;
+  const code = "configuration";
+  const failure = { code, message: problem, because: [], hints: [more], command: "" } as const;
+  fail(failure, `x402-kit: ${problem}\n\n${more}`);
+  return errorCodes[code].exit;
 }
 
 /** The command that is near enough to be what was meant. */
@@ -303,7 +345,7 @@ function isMisspelt([first = "", second = ""]: readonly string[], name: string, 
 }
 
 async function describeGroups(): Promise<string> {
-  const { renderRows } = await import("../util/text.ts");
+  const { renderRows, terminalWidth, wrapText } = await import("../util/text.ts");
   const width = Math.max(...commands.map(([name]) => name.length));
   return [
     "x402-kit: an x402 facilitator, and local chains to try it on",
@@ -313,6 +355,7 @@ async function describeGroups(): Promise<string> {
       renderRows(some.map(([name, summary]) => [`x402-kit ${name.padEnd(width)}`, summary])),
     ]),
     "",
+    ...[exitCodesText, forAgents].flatMap((text) => wrapText(text, terminalWidth)),
     "Options of a command: x402-kit COMMAND --help",
   ].join("\n");
 }
@@ -325,32 +368,5 @@ async function describeCommands(some: readonly CommandEntry[]): Promise<string> 
     renderRows(some.map(([name, summary]) => [`x402-kit ${name}`, summary])),
     "",
     "Options of a command: x402-kit COMMAND --help",
-  ].join("\n");
-}
-
-/** The failure, why, and what to do, for a person. Unforeseen errors keep their stack: they are ours to mend. */
-function describeFailure(name: string, error: unknown, command: Command | undefined): string {
-  if (error instanceof ConfigurationError) {
-    const count = error.problems.length;
-    const isIncomplete = error.problems.some(({ isMissing }) => isMissing === true);
-    const advice = isIncomplete ? command?.adviseOnConfiguration?.() : undefined;
-    return [
-      `x402-kit ${name}: ${count === 1 ? "one thing is" : `${count} things are`} wrong`,
-      ...error.message.split("\n").map((line) => `  ${line}`),
-      "",
-      `Options: ${self} ${name} --help`,
-      ...(advice === undefined ? [] : [advice]),
-    ].join("\n");
-  }
-  if (!(error instanceof Error)) return `x402-kit ${name}: ${asText(error)}`;
-  if (!(error instanceof KitError)) return `x402-kit ${name}: unforeseen: ${error.stack ?? error.message}`;
-  const causes = [];
-  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
-    if (cause.message !== "") causes.push(cause.message);
-  }
-  return [
-    `x402-kit ${name}: ${error.message}`,
-    ...causes.map((cause) => `  because: ${cause}`),
-    ...error.hints.map((hint) => `  ${hint}`),
   ].join("\n");
 }

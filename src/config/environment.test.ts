@@ -78,6 +78,7 @@ test("needs four variables, and fills in the rest", () => {
         dailyGasBudget: 10n ** 17n,
         gasHorizonPayments: 500n,
         strictness: "spec",
+        reasons: "spec",
         maxValiditySeconds: 86_400n,
         allowZeroValue: false,
       },

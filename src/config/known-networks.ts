@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { transferMethods } from "../methods/methods.ts";
 import {
   type Asset,
   type BuiltInNetworkName,
@@ -9,7 +10,6 @@ import {
   type NetworkRegistry,
   networkNames,
   networks,
-  transferMethods,
 } from "../protocol/networks.ts";
 import { parseJson } from "../util/json.ts";
 import { formatPath, readBy } from "./data-file.ts";

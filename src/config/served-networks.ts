@@ -29,6 +29,7 @@ export function readServedNetworks(
   if (strictness === "reference" && payTo !== "any") {
     reader.refuse("STRICTNESS", "is reference, which needs PAY_TO=any: public facilitators take any payTo");
   }
+  const reasons = reader.read("REASONS");
   const gasSponsoring = reader.read("GAS_SPONSORING");
   const maxGifts: ByNetwork<bigint> = reader.read("MAX_GIFT") ?? {};
   const dailyGifts: ByNetwork<bigint> = reader.read("DAILY_GIFTS") ?? {};
@@ -80,6 +81,7 @@ export function readServedNetworks(
         allowZeroValue,
         gasSponsoring,
         strictness,
+        reasons,
         gifts: pairGifts(reader, name, maxGifts[name], dailyGifts[name]),
         walletFactories,
       },

@@ -1,3 +1,4 @@
+import { dialects } from "../protocol/catalogue.ts";
 import { gasSponsorings } from "../protocol/checks.ts";
 import {
   type BuiltInNetworkName,
@@ -46,6 +47,7 @@ export type VariableUser =
   | "up"
   | "mock"
   | "running up"
+  | "buy"
   | "conformance";
 
 /** A variable of the environment. Its name is its key in {@link variables}. */
@@ -276,6 +278,14 @@ export const variables = {
     example: "reference",
     usedBy: ["serve"],
   },
+  REASONS: {
+    summary:
+      "the names that `invalidReason` and `errorReason` have: `spec`, those of the specification, and of a settle in version 1 its five codes; `reference`, those of the public reference facilitator, which also names a transaction that was reverted. `nextAction` and `situation` are the same by both",
+    read: readOneOf(dialects),
+    default: "spec",
+    example: "reference",
+    usedBy: ["serve"],
+  },
   GAS_SPONSORING: {
     summary:
       "which approvals of Permit2 are submitted for payers who have no gas, by the names of the extensions of x402, separated by commas: `eip2612GasSponsoring`, which costs the operator some 40,000 gas more for such a payment; `erc20ApprovalGasSponsoring`, transactions of the payers' own, which they pay for, or a sponsor (SPONSOR_PRIVATE_KEY)",
@@ -479,12 +489,13 @@ export const variables = {
     usedBy: ["conformance"],
   },
   PAYER_PRIVATE_KEY: {
-    summary: "private key of an account that pays 0.01 USDC for each scenario that settles",
+    summary:
+      "private key of an account that pays: 0.01 USDC for each scenario that settles, or what `buy --live` buys",
     read: readPrivateKey,
-    unset: "needed by scenarios that settle, unless the facilitator is that of `up`",
+    unset: "needed by `buy --live`, and by scenarios that settle, unless the facilitator is that of `up`",
     example: keyExample,
     secret: true,
-    usedBy: ["conformance"],
+    usedBy: ["buy", "conformance"],
   },
 } as const satisfies Readonly<Record<string, Variable>>;
 

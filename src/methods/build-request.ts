@@ -15,14 +15,14 @@ export type RequirementParts = {
   description?: string;
   maxTimeoutSeconds?: number;
   /** “exact” by default. */
-  scheme?: "exact" | "upto";
+  scheme?: string;
   /** The members of `extra` for the payment method, beside the token's name and version. */
   extra?: Readonly<Record<string, string>>;
 };
 
 /** Requirements as public servers write them: the amount is `maxAmountRequired` in version 1, `amount` in version 2. */
 export type WrittenRequirements = {
-  scheme: "exact" | "upto";
+  scheme: string;
   network: string;
   amount?: string;
   maxAmountRequired?: string;

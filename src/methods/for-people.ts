@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Finding } from "../protocol/mistakes.ts";
 import type { Asset, Network } from "../protocol/networks.ts";
@@ -24,8 +25,12 @@ export type SignatureContext = {
  * it.
  */
 export type MethodForPeople = {
-  /** `Method.transfer` of the methods that it is for. */
-  readonly transfer: string;
+  /** `Method.name` of the methods that it is for. */
+  readonly names: readonly string[];
+  /** How it moves tokens, for people: “EIP-3009”. */
+  readonly label: string;
+  /** The option of `harness.pay` with members that are to be signed as they stand there. */
+  readonly option: string;
   /** The member of the payload that is signed. */
   readonly member: string;
   /** Names a payment by what was signed, well formed or not. */
@@ -39,6 +44,8 @@ export type MethodForPeople = {
   explainSignature(payment: SignedPayment, context: SignatureContext): readonly Finding[];
   /** Finds what makes every payment for an offer fail, although each of its members can be read. */
   explainOffer(at: string, offer: Terms, context: { token: Asset; contract: Address }): readonly Finding[];
+  /** `paymentPayload.payload` of a payment by a scheme. */
+  payloadSchema(scheme: string): z.ZodObject;
   /** Makes `paymentPayload.payload` of a payment for an offer, well formed and not signed. */
   example(offer: Terms): object;
 };

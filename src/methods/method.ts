@@ -25,12 +25,16 @@ export type SignedMember = {
 export type MethodExtra = { assetTransferMethod?: string; facilitatorAddress?: Address };
 
 /** The off-chain half of a payment method: what payers sign and send. Needs no chain, and runs in a browser. */
-export type Method = PayloadReader &
+export type Method<Scheme extends string = string, Transfer extends string = string> = PayloadReader &
   MethodTerms & {
+    readonly scheme: Scheme;
+    readonly transfer: Transfer;
     /** `SignedPayment.method` of its payments. */
     readonly name: string;
     /** The contract that keeps the nonces of its payments, where that is not their token. */
     readonly nonceSpace?: Address;
+    /** The contract that payers approve on a token before they can pay with it. */
+    readonly spender?: Address;
     /** The chain states that refuse a payment of this method, in the order in which they are reported. */
     readonly stateRefusals: StateRefusals;
     /** True if wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */
@@ -42,6 +46,8 @@ export type Method = PayloadReader &
     extra(network: ServedNetwork): MethodExtra | undefined;
     /** Until when the approval that came with a payment (EIP-2612) can be used, in unix seconds; undefined without one. */
     approvalDeadline?(payment: SignedPayment): bigint | undefined;
+    /** The members of an offer's `extra` without which nobody can sign a payment for it. */
+    readonly offerNeeds: readonly string[];
     /** Makes what gives the digest that payments of an asset are signed over, on a chain (EIP-712). */
     digester(asset: Asset, chainId: number): (payment: SignedPayment) => Hex;
     /**
@@ -55,7 +61,7 @@ export type Method = PayloadReader &
      *
      * @throws {ConfigurationError} when a term is missing, misspelt or of the wrong kind
      */
-    sign(signer: PaymentSigner, terms: Omit<PayerTerms, "method">): Promise<SignedPayment>;
+    sign(signer: PaymentSigner, terms: PayerTerms): Promise<SignedPayment>;
     /** `paymentPayload.payload` of a payment, as public clients write it. */
     write(payment: SignedPayment): object;
     /** The signed message, member by member, for a person. */
@@ -68,7 +74,7 @@ export function kindsOf(
   network: ServedNetwork & Pick<Network, "caip2">,
   x402Version: X402Version,
 ): Supported["kinds"] {
-  const { payTo = "contract", strictness = "spec" } = network;
+  const { payTo = "contract", strictness = "spec", reasons = "spec" } = network;
   return methods
     .filter(({ versions }) => versions.includes(x402Version))
     .flatMap(({ scheme, extra }) => {
@@ -77,7 +83,11 @@ export function kindsOf(
     })
     .sort((one, other) => Object.keys(one.own).length - Object.keys(other.own).length)
     .map(({ scheme, own }) => {
-      const terms = { ...(payTo !== "contract" && { payTo }), ...(strictness !== "spec" && { strictness }) };
+      const terms = {
+        ...(payTo !== "contract" && { payTo }),
+        ...(strictness !== "spec" && { strictness }),
+        ...(reasons !== "spec" && { reasons }),
+      };
       const extra = { ...terms, ...own };
       const kind = { x402Version, scheme, network: formatNetwork(network, x402Version) };
       return Object.keys(extra).length === 0 ? kind : { ...kind, extra };

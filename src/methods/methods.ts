@@ -3,16 +3,49 @@ import { createRequestParser, createRequestReader } from "../protocol/requests.t
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { exactEip3009Method } from "./exact-eip3009/eip3009-method.ts";
 import type { Method } from "./method.ts";
-import { exactPermit2Method, uptoPermit2Method } from "./permit2/permit2-methods.ts";
+import { methods, type Scheme, type TransferMethod } from "./table.ts";
+
+export { methods, type Scheme, type TransferMethod };
+
+/** From the default method on. */
+const fromDefault = methods.toReversed();
+
+/** The schemes of the payment methods, the default one first. */
+export const schemes: readonly Scheme[] = [...new Set(fromDefault.map(({ scheme }) => scheme))];
+
+/** The scheme that is meant where a maximum is named, and no scheme. */
+export const maximumScheme = fromDefault.find(({ takesLess }) => takesLess)?.scheme;
+
+/** How they move tokens, the default one first. */
+export const transferMethods: readonly TransferMethod[] = [
+  ...new Set(fromDefault.map(({ transfer }) => transfer)),
+];
 
 /**
- * The payment methods. A payload that belongs to none of them is read by the last of its scheme, whose refusal says what is missing.
+ * The payment methods of a scheme, its default one first.
+ *
+ * @param transfer only those that move tokens so
  */
-export const methods: readonly [Method, ...Method[]] = [
-  uptoPermit2Method,
-  exactPermit2Method,
-  exactEip3009Method,
-];
+export function methodsOf(scheme: unknown, transfer?: string): Method<Scheme, TransferMethod>[] {
+  return fromDefault.filter(
+    (method) => method.scheme === scheme && (transfer === undefined || method.transfer === transfer),
+  );
+}
+
+/** The name of a payment method in options and reports: its scheme, or for the default scheme how tokens move. */
+export function shortNameOf({ scheme, transfer }: Pick<Method, "scheme" | "transfer">): string {
+  return scheme === schemes[0] ? transfer : scheme;
+}
+
+/** The short names of all, the default method first. */
+export const shortNames: readonly string[] = [...new Set(fromDefault.map(shortNameOf))];
+
+/** The payment method with a short name; the default one of its scheme where several have it. */
+export function methodNamed(name: string): Method {
+  const method = fromDefault.find((one) => shortNameOf(one) === name);
+  if (method === undefined) throw new Error(`unknown payment method: ${name}`);
+  return method;
+}
 
 /** How a payment is paid. */
 export function methodOf(payment: Pick<SignedPayment, "method">): Method {

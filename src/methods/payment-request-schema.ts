@@ -1,20 +1,27 @@
 import { z } from "zod";
 import { builtInNetworks } from "../protocol/networks.ts";
 import { createPaymentRequestSchema, type PayloadSchemas } from "../protocol/request-schemas.ts";
-import { exactPayloadSchema } from "./exact-eip3009/eip3009-schemas.ts";
-import { permitMember } from "./permit2/permit2-payload.ts";
-import { createPermitPayloadSchema } from "./permit2/permit2-schemas.ts";
+import type { X402Version } from "../protocol/requests.ts";
+import { methodsOf, schemes } from "./methods.ts";
+import { halfOf } from "./people.ts";
 
-/** In version 2 a payload is of Permit2 as soon as it has that member. */
-const authorization = exactPayloadSchema.extend({ [permitMember]: z.never().optional() });
+/** `paymentPayload.payload` of a scheme. Of its methods, the last one whose member a payload has decides how it is read. */
+function payloadSchema(scheme: string, version: X402Version): z.ZodType {
+  const able = methodsOf(scheme).filter(({ versions }) => versions.includes(version));
+  const halves = [...new Set(able.map(halfOf))];
+  const schemas = halves.map((half, index) => {
+    const stronger = halves.slice(index + 1).map(({ member }) => [member, z.never().optional()]);
+    const schema = half.payloadSchema(scheme);
+    return stronger.length === 0 ? schema : schema.extend(Object.fromEntries(stronger));
+  });
+  const [only = z.never()] = schemas;
+  return schemas.length > 1 ? z.union(schemas) : only;
+}
 
 /** `paymentPayload.payload` of the payment methods. */
 export const payloadSchemas: PayloadSchemas = {
-  1: exactPayloadSchema,
-  2: {
-    exact: z.union([authorization, createPermitPayloadSchema({ hasFacilitator: false })]),
-    upto: createPermitPayloadSchema({ hasFacilitator: true }),
-  },
+  1: payloadSchema("exact", 1),
+  2: Object.fromEntries(schemes.map((scheme) => [scheme, payloadSchema(scheme, 2)])),
 };
 
 /** The body of verify and of settle as a schema, with the built-in networks. */

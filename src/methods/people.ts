@@ -1,27 +1,46 @@
 import { membersOf } from "../util/json.ts";
-import { eip3009ForPeople } from "./exact-eip3009/eip3009-people.ts";
 import type { MethodForPeople, Terms } from "./for-people.ts";
 import type { Method } from "./method.ts";
-import { methods } from "./methods.ts";
-import { permit2ForPeople } from "./permit2/permit2-people.ts";
-
-/** One for each way to move tokens; the first is the default one. */
-const halves: readonly [MethodForPeople, ...MethodForPeople[]] = [eip3009ForPeople, permit2ForPeople];
+import type { MethodView } from "./method-view.ts";
+import { methods, methodsOf, schemes, shortNameOf } from "./methods.ts";
+import { halves } from "./table-for-people.ts";
 
 /** The half of a payload's method; of the default one where the payload is of none. */
 export function halfOfPayload(payload: unknown): MethodForPeople {
   return halfOf(methods.find((method) => method.owns(payload)));
 }
 
-/** The half of the method by which an offer is to be paid. */
-export function halfOfOffer({ scheme, extra }: Terms): MethodForPeople {
+/** The method by which an offer is to be paid; undefined for another scheme. */
+export function methodOfOffer({ scheme, extra }: Terms): Method | undefined {
   const { assetTransferMethod } = membersOf(extra);
-  const able = methods.filter((method) => method.scheme === scheme);
-  // Where none is named, the last of a scheme is meant.
-  return halfOf(able.find(({ transfer }) => transfer === assetTransferMethod) ?? able.at(-1));
+  const able = methodsOf(scheme);
+  return able.find(({ transfer }) => transfer === assetTransferMethod) ?? able[0];
 }
 
-/** The half of a method. */
-export function halfOf(method: Pick<Method, "transfer"> | undefined): MethodForPeople {
-  return halves.find((half) => half.transfer === method?.transfer) ?? halves[0];
+/** Its half; that of the default method for another scheme. */
+export function halfOfOffer(offer: Terms): MethodForPeople {
+  return halfOf(methodOfOffer(offer));
+}
+
+/** The half of a method; the default one without a method. */
+export function halfOf(method: Method | undefined): MethodForPeople {
+  return halves.find(({ names }) => method !== undefined && names.includes(method.name)) ?? halves[0];
+}
+
+/** Describes a payment method to forms and snippets. */
+export function viewOf(method: Method): MethodView {
+  const { scheme, transfer, versions, takesLess, words } = method;
+  const { label, option } = halfOf(method);
+  const isUsual = methodsOf(scheme)[0] === method;
+  const terms = { ...(scheme !== schemes[0] && { scheme }), ...(!isUsual && { method: transfer }) };
+  return {
+    name: shortNameOf(method),
+    label: `${scheme} · ${label}`,
+    terms,
+    transfer,
+    versions: [...versions],
+    takesLess,
+    option,
+    end: words.end,
+  };
 }

@@ -1,16 +1,8 @@
 import { z } from "zod";
-import { transferMethods } from "../protocol/networks.ts";
+import { schemes, transferMethods } from "../methods/methods.ts";
 import { address, strictMembers } from "../protocol/primitives.ts";
 import { localTokenNames } from "./local-chains.ts";
-import {
-  amountForm,
-  type PaymentTerms,
-  paymentTerms,
-  readAmount,
-  schemes,
-  smallestUnit,
-  usual,
-} from "./terms.ts";
+import { amountForm, type PaymentTerms, paymentTerms, readAmount, smallestUnit, usual } from "./terms.ts";
 
 /** How a payment can be made wrong on request: what verify then says is in the name of the situation. */
 const breakages = {

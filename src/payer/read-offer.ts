@@ -1,14 +1,12 @@
 import { z } from "zod";
-import { methods } from "../methods/methods.ts";
-import type { Address } from "../protocol/hex.ts";
-import { type Asset, findAsset, formatNetwork, type Network, transferMethods } from "../protocol/networks.ts";
+import { methodsOf, schemes, transferMethods } from "../methods/methods.ts";
+import { type Asset, findAsset, formatNetwork, type Network } from "../protocol/networks.ts";
 import { decodeHeader } from "../protocol/payment-headers.ts";
 import { address, uint256String } from "../protocol/primitives.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { KitError } from "../util/errors.ts";
 import { membersOf } from "../util/json.ts";
 import type { Offer } from "./sign-payment.ts";
-import { schemes } from "./terms.ts";
 
 const offerSchema = z.looseObject({
   scheme: z.enum(schemes),
@@ -66,14 +64,11 @@ function readOneOffer<N extends OfferNetwork>(
   const value = x402Version === 1 ? data?.maxAmountRequired : data?.amount;
   if (data === undefined || network === undefined || value === undefined) return undefined;
   const { scheme, asset, payTo, maxTimeoutSeconds: validForSeconds, extra } = data;
-  const transfer = scheme === "upto" ? "permit2" : (extra.assetTransferMethod ?? "eip3009");
-  const way = methods.find((method) => method.scheme === scheme && method.transfer === transfer);
-  if (way?.versions.includes(x402Version) !== true) return undefined;
-  const { name, version, facilitatorAddress } = extra;
-  // Public clients sign for the domain that the offer names, and a payment of scheme “upto” names who may submit it.
-  const isComplete = scheme === "upto" ? facilitatorAddress : transfer === "permit2" || (name && version);
-  if (!isComplete) return undefined;
-  const facilitator: Address | undefined = scheme === "upto" ? facilitatorAddress : undefined;
+  const [method] = methodsOf(scheme, extra.assetTransferMethod);
+  if (method?.versions.includes(x402Version) !== true) return undefined;
+  // Public clients sign for what the offer names.
+  if (!method.offerNeeds.every((member) => extra[member])) return undefined;
+  const { name, version } = extra;
   const known = findAsset([network.asset, ...Object.values(network.tokens ?? {})], asset) ?? network.asset;
   return {
     x402Version,
@@ -82,12 +77,11 @@ function readOneOffer<N extends OfferNetwork>(
     resource,
     network,
     scheme,
-    method: transfer,
+    method: method.transfer,
     asset: { ...known, address: asset, name: name ?? "", version: version ?? "" },
     payTo,
     value,
     validForSeconds,
-    facilitator,
   };
 }
 

@@ -1,25 +1,20 @@
 import { buildRequirements, type WrittenRequirements, writePayload } from "../methods/build-request.ts";
 import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
 import type { Method } from "../methods/method.ts";
-import { methodOf, methods } from "../methods/methods.ts";
+import { methodOf, methodsOf, type Scheme, type TransferMethod } from "../methods/methods.ts";
 import type { PayerTerms } from "../methods/payer-terms.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import type { PayerSigner } from "../methods/permit2/sign-permit.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import {
-  type Asset,
-  type Network,
-  type TransferMethod,
-  transferMethods,
-  usualMethod,
-} from "../protocol/networks.ts";
+import { type Asset, isPaidBy, type Network } from "../protocol/networks.ts";
 import { encodeHeader } from "../protocol/payment-headers.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { KitError } from "../util/errors.ts";
+import { membersOf } from "../util/json.ts";
 import { nearest } from "../util/text.ts";
 import { tokenNamed } from "./local-chains.ts";
-import { type Amount, type PaymentTerms, type schemes, toUnits, usual } from "./terms.ts";
+import { type Amount, type PaymentTerms, toUnits, usual } from "./terms.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "./test-payers.ts";
 import { wrapForUndeployed } from "./undeployed-wallet.ts";
 
@@ -36,15 +31,13 @@ export type Offer<
 > = {
   x402Version: X402Version;
   network: N;
-  scheme: (typeof schemes)[number];
+  scheme: Scheme;
   method: TransferMethod;
   asset: Asset;
   payTo: Address;
   /** The signed amount, in the asset's smallest unit; of scheme “upto” the maximum. */
   value: bigint;
   validForSeconds: number;
-  /** Of scheme “upto”: who alone may submit the payment. */
-  facilitator: Address | undefined;
   /** The requirements as the shop has written them. */
   written: Written;
   /** The `resource` of version 2, as the shop has written it. */
@@ -65,26 +58,23 @@ export type PayingNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
 };
 
 /**
- * How tokens move by a scheme: by EIP-3009 where the asset has it and nothing else is asked for.
+ * The payment method of a scheme: the first that can move the asset, if no way to move tokens is named.
  *
- * @throws {KitError} when the scheme is not paid in the way that is asked for
+ * @throws {KitError} when tokens do not move so by that scheme
  */
-export function transferOf(
-  { scheme = usual.scheme, method }: Pick<PaymentTerms, "scheme" | "method">,
+export function methodFor(
+  { scheme = usual.scheme, method: transfer }: Pick<PaymentTerms, "scheme" | "method">,
   asset: Asset,
-): TransferMethod {
-  const known = transferMethods.filter((one) => methods.some(isBy(scheme, one)));
-  const own = usualMethod(asset) ?? "eip3009";
-  const transfer = method ?? (known.includes(own) ? own : known[0]);
-  if (transfer !== undefined && known.includes(transfer)) return transfer;
-  throw new KitError(`Scheme ${scheme} is paid by ${known.join(" or ")}, not by ${transfer}`, {
+): Method<Scheme, TransferMethod> {
+  const able = methodsOf(scheme);
+  const usualOne = able.find((method) => isPaidBy(asset, method.transfer)) ?? able[0];
+  const found = transfer === undefined ? usualOne : able.find((method) => method.transfer === transfer);
+  if (found !== undefined) return found;
+  const known = able.map((method) => method.transfer).join(" or ");
+  throw new KitError(`Scheme ${scheme} is paid by ${known}, not by ${transfer}`, {
     hints: ["Leave the method out."],
   });
 }
-
-/** Picks the payment method of a scheme and a way to move tokens. */
-export const isBy = (scheme: string, transfer: string) => (method: Method) =>
-  method.scheme === scheme && method.transfer === transfer;
 
 /**
  * The network of a name, of either version; the first one where none is named.
@@ -114,24 +104,23 @@ export function agree<N extends PayingNetwork>(
   terms: Omit<PaymentTerms, "payer" | "network"> & { network?: string | undefined },
   networks: readonly N[],
 ): OwnOffer<N> & { amount: bigint } {
-  const { scheme = usual.scheme, x402Version = usual.x402Version, resource = usual.resource } = terms;
+  const { x402Version = usual.x402Version, resource = usual.resource } = terms;
   const { validForSeconds = usual.validForSeconds } = terms;
   const network = findNetworkNamed(networks, terms.network);
   const asset = tokenNamed(network, terms.asset);
-  const method = transferOf(terms, asset);
-  const versions = methods.find(isBy(scheme, method))?.versions ?? [];
+  const { scheme, transfer: method, versions, takesLess } = methodFor(terms, asset);
   if (!versions.includes(x402Version)) {
     throw new KitError(`Version ${x402Version} of x402 has no payments by ${method}`, {
       hints: [`Leave x402Version out, or ask for ${versions.join(" or ")}.`],
     });
   }
-  if (terms.max !== undefined && scheme !== "upto") {
+  if (terms.max !== undefined && !takesLess) {
     throw new KitError("Only scheme upto has a maximum", { hints: ['Ask for it: { scheme: "upto" }.'] });
   }
   const read = (amount: Amount | undefined) => (amount === undefined ? undefined : toUnits(amount, asset));
   const given = read(terms.amount);
   const hundredth = 10n ** BigInt(Math.max(asset.decimals - 2, 0));
-  const isWithin = scheme === "upto" && given !== undefined && given < hundredth;
+  const isWithin = takesLess && given !== undefined && given < hundredth;
   const value = read(terms.max) ?? (isWithin ? hundredth : (given ?? hundredth));
   const payTo = terms.payTo ?? network.payTo;
   const offer = { x402Version, network, scheme, method, asset, payTo, value, validForSeconds };
@@ -140,15 +129,13 @@ export function agree<N extends PayingNetwork>(
 
 /** Writes an offer as a shop does. */
 export function makeOffer<N extends Omit<PayingNetwork, "payTo" | "asset">>(
-  offer: Omit<OwnOffer<N>, "facilitator" | "written" | "resource">,
+  offer: Omit<OwnOffer<N>, "written" | "resource">,
   url: string,
 ): OwnOffer<N> {
   const { scheme, method, network, asset, value: amount } = offer;
-  const { facilitatorContract } = network;
-  const extra = methods.find(isBy(scheme, method))?.extra({ ...network, assets: [asset] }) ?? {};
+  const extra = methodsOf(scheme, method)[0]?.extra({ ...network, assets: [asset] }) ?? {};
   return {
     ...offer,
-    facilitator: scheme === "upto" ? facilitatorContract : undefined,
     written: buildRequirements({ ...offer, amount, resource: url, extra }),
     resource: { url },
   };
@@ -157,17 +144,17 @@ export function makeOffer<N extends Omit<PayingNetwork, "payTo" | "asset">>(
 /** Signs a payment for an offer, whatever the way to pay; `instead` is signed in place of what the offer says. */
 export function signOffer(
   signer: PayerSigner | KeySigner,
-  offer: Omit<Offer, "written" | "resource">,
+  offer: Omit<Offer, "resource" | "written"> & { written: object },
   now: bigint,
   instead: Partial<PayerTerms> = {},
 ): Promise<SignedPayment> {
-  const { method, asset, network, payTo: to, value, facilitator, validForSeconds } = offer;
+  const { scheme, method: transfer, asset, network, payTo: to, value, validForSeconds, written } = offer;
   const { chainId } = network;
+  const { extra } = membersOf(written);
   const times = timesFrom(now, { until: validForSeconds });
-  const { method: transfer = method, ...others } = instead;
-  const able = methods.find((one) => one.transfer === transfer);
-  if (able === undefined) throw new Error(`unknown payment method: ${transfer}`);
-  return able.sign(signer, { asset, chainId, to, value, facilitator, ...times, ...others });
+  const [method] = methodsOf(scheme, transfer);
+  if (method === undefined) throw new Error(`unknown payment method: ${scheme} by ${transfer}`);
+  return method.sign(signer, { asset, chainId, to, value, extra, ...times, ...instead });
 }
 
 /** The bodies of a verify and of a settle call, which differ where less than the maximum is settled. */

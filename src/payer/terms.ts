@@ -1,5 +1,6 @@
+import { type Scheme, schemes, type TransferMethod, transferMethods } from "../methods/methods.ts";
 import type { Address } from "../protocol/hex.ts";
-import { type Asset, type NetworkName, type TransferMethod, transferMethods } from "../protocol/networks.ts";
+import type { Asset, NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import { parseAmount, type TokenUnits, unitsOf } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
@@ -55,8 +56,8 @@ export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerN
    */
   amount?: Amount | undefined;
   /** “exact” by default. */
-  scheme?: (typeof schemes)[number] | undefined;
-  /** By EIP-3009 by default, and with scheme “upto” by Permit2. */
+  scheme?: Scheme | undefined;
+  /** The first of the scheme that can move the asset by default. */
   method?: TransferMethod | undefined;
   /** Of scheme “upto”: the most that settle may take; `amount` by default, and at least a hundredth of a token. */
   max?: Amount | undefined;
@@ -69,8 +70,6 @@ export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerN
   /** The URL that is paid for. */
   resource?: string | undefined;
 };
-
-export const schemes = ["exact", "upto"] as const;
 
 /** The value of each member where none is given, where that is the same everywhere. */
 export const usual = {
@@ -93,10 +92,13 @@ export const paymentTerms = {
     ...anAmount,
     help: "how much, in whole tokens (0.01, 1) (default: 0.01); of scheme upto what settle takes",
   },
-  scheme: { ...oneOf(schemes), help: "of scheme upto settle may take less than what is signed" },
+  scheme: {
+    ...oneOf(schemes),
+    help: `${schemes.join(", ")} (default: ${usual.scheme}); of upto settle may take less than what is signed`,
+  },
   method: {
     ...oneOf(transferMethods),
-    help: "how the tokens move: eip3009 or permit2 (default: eip3009 in USDC)",
+    help: `how the tokens move: ${transferMethods.join(" or ")} (default: ${transferMethods[0]} in USDC)`,
   },
   max: { ...anAmount, help: "of scheme upto: the most that settle may take" },
   payTo: {

@@ -1,9 +1,11 @@
 import { z } from "zod";
 import {
+  dialects,
   invalidReasons,
   type NextStep,
   nextActions,
   paymentStates,
+  referenceReasons,
   type SettleErrorReasonV2,
   situations,
 } from "./catalogue.ts";
@@ -71,7 +73,7 @@ const warnings = z
 
 const verdict = { payer, network, authContext: authContextSchema };
 const refusal = {
-  invalidReason: z.enum(invalidReasons),
+  invalidReason: z.enum([...invalidReasons, ...referenceReasons]),
   invalidMessage: z.string().meta({ description: "What is wrong, in a sentence" }),
 };
 
@@ -103,7 +105,7 @@ const uint256Text = z
 
 const outcome = { network, payer };
 const failure = {
-  errorReason: z.enum(settleErrorReasonsV2),
+  errorReason: z.enum([...settleErrorReasonsV2, ...referenceReasons]),
   errorMessage: z.string().meta({ description: "What happened, in a sentence" }),
 };
 
@@ -119,7 +121,8 @@ const settledAnswer = z.object({
 });
 const failedAnswer = z.object({
   success: z.literal(false),
-  transaction: z.literal(""),
+  // With the reasons of the reference facilitator, the hash of one that was reverted.
+  transaction: settledIn,
   ...outcome,
   ...failure,
   ...z.object(nextStepSchema).required({ situation: true, nextAction: true, paymentState: true }).shape,
@@ -132,7 +135,8 @@ export const settleAnswerSchema = z.discriminatedUnion("success", [settledAnswer
 export const settleAnswerDocument = z.object({
   success: z.boolean(),
   transaction: z.string().meta({
-    description: "Transaction hash on success; empty on failure, and where nothing was to be taken",
+    description:
+      "Transaction hash on success; empty on failure, and where nothing was to be taken. With REASONS=reference also that of a reverted one",
   }),
   amount: uint256Text.optional(),
   warnings,
@@ -157,7 +161,7 @@ export type Written<Answer> = Answer extends unknown
 
 const supportedKind = z.object({
   x402Version: z.union([z.literal(1), z.literal(2)]),
-  scheme: z.enum(["exact", "upto"]),
+  scheme: z.string(),
   network: z.string(),
   extra: z
     .object({
@@ -175,6 +179,11 @@ const supportedKind = z.object({
         .meta({
           description: "As strict and as lenient as the public reference facilitator. Only where it is",
         })
+        .optional(),
+      reasons: z
+        .enum(dialects)
+        .exclude(["spec"])
+        .meta({ description: "Reasons are those of the public reference facilitator. Only where they are" })
         .optional(),
       assetTransferMethod: z
         .string()

@@ -7,6 +7,7 @@ import {
 } from "./catalogue.ts";
 import type { MistakeId } from "./mistakes.ts";
 import { isProblem, problemTexts } from "./problems.ts";
+import { specReason } from "./reference-reasons.ts";
 import { type Rules, rules } from "./specification.ts";
 
 /*
@@ -32,6 +33,11 @@ type ReasonText = {
   fix: string;
   /** The command that mends it on a local chain. */
   locally?: string;
+};
+
+const valueText: ReasonText = {
+  meaning: "authorization.value is not exactly the required amount.",
+  fix: "Sign exactly the required amount.",
 };
 
 /** The reasons of verify and settle. */
@@ -63,10 +69,8 @@ export const reasonTexts: Readonly<
       "authorization.to is not the payTo of the requirements: the facilitator contract, unless PAY_TO allows others.",
     fix: "Offer the facilitator contract as payTo, and sign again; or allow payments straight to your wallet: PAY_TO=any, or `up --pay-to any`.",
   },
-  invalid_exact_evm_payload_authorization_value: {
-    meaning: "authorization.value is not exactly the required amount.",
-    fix: "Sign exactly the required amount.",
-  },
+  invalid_exact_evm_payload_authorization_value: valueText,
+  invalid_exact_evm_payload_authorization_value_mismatch: valueText,
   invalid_exact_evm_payload_authorization_valid_after: {
     meaning: "The authorization is not valid yet by the chain's clock.",
     fix: 'Wait until validAfter has passed, or sign with validAfter "0".',
@@ -566,9 +570,10 @@ function textsOf(
   situation: unknown,
 ): (ReasonText & { own: Partial<SituationText> }) | undefined {
   if (isProblem(reason)) return { meaning: "", fix: problemTexts[reason].fix, own: {} };
-  if (!Object.hasOwn(reasonTexts, reason)) return undefined;
+  const name = specReason(reason);
+  if (!Object.hasOwn(reasonTexts, name)) return undefined;
   const own = isSituation(situation) ? situationTexts[situation] : {};
-  return { ...reasonTexts[reason as keyof typeof reasonTexts], own };
+  return { ...reasonTexts[name as keyof typeof reasonTexts], own };
 }
 
 /** The file of this package that {@link errorsSection} is in. */

@@ -42,6 +42,28 @@ export const paymentStates = {
   unknown: "It is not known, or was not looked at.",
 } as const;
 
+/** Whose names a facilitator's reasons have: the specification's, or those of the public reference facilitator. */
+export const dialects = ["spec", "reference"] as const;
+
+export type Dialect = (typeof dialects)[number];
+
+/** The reasons that the public reference facilitator alone gives: see `reference-reasons.ts`. */
+export const referenceReasons = [
+  "invalid_exact_evm_network_mismatch",
+  "invalid_exact_evm_missing_eip712_domain",
+  "invalid_exact_evm_signature",
+  "invalid_exact_evm_recipient_mismatch",
+  "invalid_exact_evm_authorization_value",
+  "eip6492_factory_not_allowed",
+  "invalid_exact_evm_insufficient_balance",
+  "invalid_exact_evm_nonce_already_used",
+  "invalid_exact_evm_transaction_simulation_failed",
+  "invalid_exact_evm_transaction_failed",
+  "invalid_upto_evm_transaction_failed",
+] as const;
+
+export type ReferenceReason = (typeof referenceReasons)[number];
+
 /** Where a decision comes from, in the order in which verify looks at it. */
 export type DecidedBy = "form" | "terms" | "signature" | "code" | "time" | "state" | "ledger";
 
@@ -130,6 +152,8 @@ export const reasons = {
     recipient_differs: terms(signAgain),
   }),
   invalid_exact_evm_payload_authorization_value: of("invalid_payload", { value_differs: terms(signAgain) }),
+  // The name in version 2: see `reasonsOfV2`.
+  invalid_exact_evm_payload_authorization_value_mismatch: of("invalid_payload", {}),
   invalid_exact_evm_payload_authorization_valid_after: of("invalid_payload", {
     never_valid: time(signAgain),
     not_valid_yet: time(wait),
@@ -243,6 +267,11 @@ export const permit2Reasons: Readonly<Partial<Record<InvalidReason, InvalidReaso
   insufficient_funds: "permit2_insufficient_balance",
 };
 
+/** The names that version 2 gives to reasons of version 1, where a payment method has none of its own. */
+export const reasonsOfV2: Readonly<Partial<Record<InvalidReason, InvalidReason>>> = {
+  invalid_exact_evm_payload_authorization_value: "invalid_exact_evm_payload_authorization_value_mismatch",
+};
+
 export type InvalidReason = keyof typeof reasons;
 
 export const invalidReasons = Object.keys(reasons) as [InvalidReason, ...InvalidReason[]];
@@ -293,7 +322,7 @@ export function isDecidedBy(
   const rows: readonly Row[] = isSituation(situation)
     ? [situations[situation]]
     : invalidReasons
-        .filter((one) => one === reason || permit2Reasons[one] === reason)
+        .filter((one) => [one, permit2Reasons[one], reasonsOfV2[one]].some((name) => name === reason))
         .flatMap((one) => Object.values(reasons[one].situations));
   return rows.length > 0 && rows.every(({ decidedBy }) => deciders.includes(decidedBy));
 }
@@ -303,12 +332,14 @@ export function reasonOf(situation: RefusedSituation): InvalidReason {
   return invalidReasons.find((reason) => situation in reasons[reason].situations) as InvalidReason;
 }
 
-/** A refusal as its way to pay names the reason. */
+/** A refusal as its payment method and its version of the protocol name the reason. */
 export function withReasonOfMethod<R extends Invalid | undefined>(
   refusal: R,
-  { reasons: own }: { reasons: typeof permit2Reasons },
+  { words, x402Version }: { words: { reasons: typeof permit2Reasons }; x402Version: 1 | 2 },
 ): R {
-  const reason = refusal && own[refusal.reason];
+  const reason =
+    refusal &&
+    (words.reasons[refusal.reason] ?? (x402Version === 2 ? reasonsOfV2[refusal.reason] : undefined));
   return reason === undefined ? refusal : { ...refusal, reason };
 }
 
@@ -329,6 +360,10 @@ export type Invalid = {
   /** The value there, and the one that it must have, for people; absent of what is malformed. */
   got?: string;
   expected?: string;
+  /** The transaction that was reverted. */
+  transaction?: string;
+  /** The reference facilitator's reason, where neither the reason nor the situation decides that. */
+  reference?: ReferenceReason;
   /** When to try again, where that is known. */
   retryAfterSeconds?: number | string | undefined;
   /** The chain's time that the payment's own was compared with, unix seconds; a placeholder in expected answers. */

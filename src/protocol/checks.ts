@@ -1,6 +1,6 @@
-import type { Invalid } from "./catalogue.ts";
+import type { Dialect, Invalid } from "./catalogue.ts";
 import { type Address, sameAddress } from "./hex.ts";
-import { type Asset, findAsset, isPaidBy, transferMethods } from "./networks.ts";
+import { type Asset, findAsset, isPaidBy } from "./networks.ts";
 import type { Operation } from "./problems.ts";
 import { expiryMarginSeconds, refusals, usualMaxValiditySeconds } from "./refusals.ts";
 import type { PaymentRequest } from "./requests.ts";
@@ -28,6 +28,8 @@ export type ServedNetwork = {
   gasSponsoring?: readonly GasSponsoring[] | undefined;
   /** How strict the facilitator is if the specification does not decide; `spec` by default, which accepts what it does not forbid. */
   strictness?: Strictness | undefined;
+  /** Which names its reasons have; `spec` by default. */
+  reasons?: Dialect | undefined;
 };
 
 /**
@@ -130,7 +132,8 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
       return refusals.assetNotAccepted(requirements.asset, network.name, network.assets);
     }
     if (isPaidBy(asset, method.transfer)) return undefined;
-    const accepted = (asset.transfers ?? transferMethods).filter((other) => isPaidBy(asset, other));
+    // Without a list, only what EIP-3009 needs can be missing.
+    const accepted = asset.transfers?.filter((other) => isPaidBy(asset, other)) ?? ["permit2"];
     return refusals.assetPaidOtherwise(requirements.asset, method.transfer, accepted);
   },
 

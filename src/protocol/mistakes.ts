@@ -22,7 +22,7 @@ export const signatureAdvice = {
  * messages of refusals, the command `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in
  * answers: it is plain ASCII.
  *
- * `rank` orders findings: 1 prevents everything else from being read, 2 is why verify refuses, 5 is only worth a look.
+ * `rank` orders findings: 1 prevents everything else from being read, 2 is why verify or a shop refuses, 5 is only worth a look.
  */
 export const mistakes = {
   "not-json": {
@@ -36,6 +36,60 @@ export const mistakes = {
     title: "It was encoded to base64 twice",
     why: "Decoding once gives base64 again: two layers of the program encode the header.",
     fix: "Encode the JSON once. The public clients already return the finished header value.",
+  },
+  "not-encoded": {
+    rank: 1,
+    title: "A header carries JSON that is not encoded",
+    why: "The headers of x402 are base64 of JSON. Whoever decodes the value first finds nothing in it.",
+    fix: "Write the JSON as base64, once.",
+  },
+  "odd-base64": {
+    rank: 5,
+    title: "A header is not standard base64",
+    why: "It has - or _, which belong to base64url, or lacks the = at its end. Some decoders take that, others refuse the header.",
+    fix: "Write standard base64 (RFC 4648, section 4), with its padding.",
+  },
+  "no-challenge": {
+    rank: 1,
+    title: "The 402 has no challenge",
+    why: "Buyers read the offers of a shop in the header PAYMENT-REQUIRED in version 2, and in the JSON body in version 1.",
+    fix: "Answer 402 with x402Version and accepts.",
+  },
+  "misplaced-challenge": {
+    rank: 2,
+    title: "The challenge is where buyers of its version do not look",
+    why: "Version 2 has it in the header PAYMENT-REQUIRED, version 1 in the body.",
+    fix: "Put it where its x402Version says, or change that number.",
+  },
+  "resource-differs": {
+    rank: 5,
+    title: "The 402 names another URL than the one that was requested",
+    why: "Catalogues list what was bought under this URL, and clients may refuse it. Behind a proxy, frameworks often name http and an internal host.",
+    fix: "Name the public URL; behind a proxy, let the framework trust X-Forwarded-Proto and X-Forwarded-Host.",
+  },
+  "wrong-header": {
+    rank: 2,
+    title: "The payment is in the header of the other protocol version",
+    why: "Version 1 is paid in X-PAYMENT, version 2 in PAYMENT-SIGNATURE. A shop looks into the header of its own version, and finds nothing.",
+    fix: "Send a payment of version 2 as PAYMENT-SIGNATURE, and one of version 1 as X-PAYMENT.",
+  },
+  "accepted-differs": {
+    rank: 2,
+    title: "The payment differs from the shop's offer",
+    why: "Shops compare it with their offers, in version 2 member by member, and answer 402 again if none is equal.",
+    fix: "Send the offer back exactly as the shop wrote it. If it changes with each 402, let the shop offer the same again.",
+  },
+  "never-asked": {
+    rank: 4,
+    title: "The facilitator was never asked about this payment",
+    why: "The shop refused it itself, asks another facilitator, or never got it.",
+    fix: "Compare it with the shop's offer: `x402-kit explain HEADER --shop URL`. The shop's own log may say more.",
+  },
+  "bad-receipt": {
+    rank: 4,
+    title: "The shop's receipt does not say that this payment was settled",
+    why: "A shop that has settled sends the facilitator's answer along: PAYMENT-RESPONSE in version 2, X-PAYMENT-RESPONSE in version 1. Without it a buyer cannot tell what became of the money.",
+    fix: "Let the shop answer only once settle has said success, and send that answer as the receipt.",
   },
   "not-decoded": {
     rank: 1,

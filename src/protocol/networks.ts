@@ -23,14 +23,6 @@ export type AddedBy<N extends NetworkName, Source> = [N] extends [BuiltInNetwork
 export type NetworkTier = "mainnet" | "testnet";
 
 /**
- * How a token moves by what its holder signs: by EIP-3009, which few tokens have, or by Permit2, which takes any ERC-20. These can be
- * asked for, and signed for test payers; a way to pay may have another one.
- */
-export const transferMethods = ["eip3009", "permit2"] as const;
-
-export type TransferMethod = (typeof transferMethods)[number];
-
-/**
  * A token as the facilitator knows it. `name` and `version` are those of its EIP-712 domain; people read amounts with its
  * `symbol`: see `unitsOf`.
  */
@@ -48,11 +40,6 @@ export type Asset = {
 /** Returns true if a token may be paid with in this way. */
 export function isPaidBy({ version, transfers }: Asset, method: string): boolean {
   return (transfers?.includes(method) ?? true) && (method !== "eip3009" || version !== "");
-}
-
-/** By Permit2 where a token has nothing else; undefined where what is usual will do. */
-export function usualMethod(asset: Asset): TransferMethod | undefined {
-  return isPaidBy(asset, "eip3009") ? undefined : "permit2";
 }
 
 /** The one with this address, however that is spelled; undefined where there is none. */

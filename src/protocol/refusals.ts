@@ -397,12 +397,16 @@ export const refusals = {
   },
 
   /** `why` is the settlement's failure, and perhaps what became of it since. */
-  failed: (transaction: string, why: string) =>
-    invalid("transaction_failed", `The settlement failed in transaction ${transaction}: ${why}`),
+  failed: (transaction: string, why: string): Invalid => ({
+    ...invalid("transaction_failed", `The settlement failed in transaction ${transaction}: ${why}`),
+    transaction,
+  }),
 
   /** The same, once the authorization has expired without a use by anybody, for so long that no block can change that. */
-  failedForGood: (transaction: string, why: string) =>
-    invalid("failed_for_good", `The settlement failed in transaction ${transaction}: ${why}`),
+  failedForGood: (transaction: string, why: string): Invalid => ({
+    ...invalid("failed_for_good", `The settlement failed in transaction ${transaction}: ${why}`),
+    transaction,
+  }),
 
   assetPaused: () => invalid("asset_paused", "The asset is paused by its issuer"),
 

@@ -24,7 +24,7 @@ const requirementDetails = {
 /** `paymentPayload.payload` of each version and scheme. */
 export type PayloadSchemas = {
   readonly 1: z.ZodType;
-  readonly 2: Readonly<Record<"exact" | "upto", z.ZodType>>;
+  readonly 2: Readonly<Record<string, z.ZodType>>;
 };
 
 /** Any value: it does not decide the verdict. */
@@ -79,13 +79,13 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payloads: Pay
   const oneNetwork = "the payment and the requirements must name the same network";
 
   /** A request of protocol version 2, whose halves are of one scheme. */
-  const requestV2 = <Scheme extends "exact" | "upto">(scheme: Scheme) =>
+  const requestV2 = (scheme: string, payload: z.ZodType) =>
     z
       .object({
         paymentPayload: z.object({
           x402Version: z.literal(2),
           accepted: z.object({ scheme: z.literal(scheme), network: networkV2 }),
-          payload: payloads[2][scheme],
+          payload,
           resource: anything.meta({
             description: "What is paid for: an object with url",
             example: { url: "https://…" },
@@ -116,7 +116,6 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payloads: Pay
         ({ paymentPayload, paymentRequirements }) => paymentPayload.network === paymentRequirements.network,
         oneNetwork,
       ),
-    requestV2("exact"),
-    requestV2("upto"),
+    ...Object.entries(payloads[2]).map(([scheme, payload]) => requestV2(scheme, payload)),
   ]);
 }

@@ -67,7 +67,7 @@ type Reading = { request: PaymentRequest; requiresIdentifier?: true };
 /** How one way to pay reads `paymentPayload.payload`. */
 export type PayloadReader = {
   /** The scheme that offers and payments name, and the versions of the protocol that have it. */
-  readonly scheme: "exact" | "upto";
+  readonly scheme: string;
   readonly versions: readonly X402Version[];
   readonly words: PaymentWords;
   /** Returns true if a payload is of this way to pay, well formed or not. */

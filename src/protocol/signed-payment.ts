@@ -52,6 +52,8 @@ export type PaymentWords = {
   readonly includesBounds: boolean;
   /** Its own names for reasons that other methods name differently. */
   readonly reasons: Readonly<Partial<Record<InvalidReason, InvalidReason>>>;
+  /** By which names the reference facilitator refuses it: see `reference-reasons.ts`. */
+  readonly reference: "eip3009" | "permit2" | "upto";
   /** Who decides in the end whether a signature counts: `The token`. */
   readonly judge: string;
   /** The EIP-712 domain of its signature, for messages. */

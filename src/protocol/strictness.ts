@@ -61,7 +61,16 @@ export function refuseAsReference(
   const [first] = findingsOf(request, assets);
   if (first === undefined) return undefined;
   const part = first.at.startsWith("paymentRequirements") ? "requirements_malformed" : "payload_malformed";
-  return invalidAt(part, first.at, first.message.slice(first.at.length));
+  return {
+    ...invalidAt(part, first.at, first.message.slice(first.at.length)),
+    // It hashes by what the requirements say, and takes no wrong checksum: the signature then fails.
+    ...(first.code !== "short_form" && {
+      reference:
+        first.code === "extra_incomplete"
+          ? "invalid_exact_evm_missing_eip712_domain"
+          : "invalid_exact_evm_signature",
+    }),
+  };
 }
 
 /** The time of an answer, in unix seconds, and the part of the payment's method that knows its approval. */

@@ -1,7 +1,21 @@
 import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer, Written } from "./answers.ts";
-import { type Invalid, nextStepOfRefusal, settleErrorReason, situations } from "./catalogue.ts";
+import {
+  type Invalid,
+  type InvalidReason,
+  nextStepOfRefusal,
+  type ReferenceReason,
+  settleErrorReason,
+  situations,
+} from "./catalogue.ts";
 import type { Envelope, PaymentRequest } from "./requests.ts";
 import type { Warning } from "./strictness.ts";
+
+/** Names the reason of a refusal as another facilitator does, whose answers also name a transaction that was reverted. */
+export type NameReason = (
+  refusal: Invalid,
+  operation: "verify" | "settle",
+  envelope: Envelope | PaymentRequest,
+) => InvalidReason | ReferenceReason;
 
 /** The verdict of a verify: valid when nothing refuses the payment. Only a good one is warned of. */
 export function verifyAnswer(
@@ -9,13 +23,14 @@ export function verifyAnswer(
   refusal: Invalid | undefined,
   authContext: AuthContext,
   warnings: readonly Warning[],
+  nameReason: NameReason | undefined,
 ): Written<VerifyAnswer> {
   const rest = { ...payerMember(envelope), network: envelope.network, authContext };
   return refusal === undefined
     ? { isValid: true, ...rest, ...warningsMember(warnings) }
     : {
         isValid: false,
-        invalidReason: refusal.reason,
+        invalidReason: nameReason?.(refusal, "verify", envelope) ?? refusal.reason,
         invalidMessage: refusal.message,
         ...rest,
         ...nextStepOfRefusal(refusal, idOf(envelope)),
@@ -39,12 +54,17 @@ export function settledAnswer(
 }
 
 /** The answer of a settle that did not, and never will. */
-export function refusedSettleAnswer(envelope: Envelope, refusal: Invalid): Written<SettleAnswer> {
+export function refusedSettleAnswer(
+  envelope: Envelope,
+  refusal: Invalid,
+  nameReason: NameReason | undefined,
+): Written<SettleAnswer> {
   return {
     success: false,
-    errorReason: settleErrorReason(refusal, envelope.x402Version),
+    errorReason:
+      nameReason?.(refusal, "settle", envelope) ?? settleErrorReason(refusal, envelope.x402Version),
     errorMessage: refusal.message,
-    transaction: "",
+    transaction: (nameReason && refusal.transaction) ?? "",
     network: envelope.network,
     ...payerMember(envelope),
     ...nextStepOfRefusal(refusal, idOf(envelope)),

@@ -1,21 +1,51 @@
+import type { ErrorCode } from "./error-codes.ts";
+
+/** The codes that follow from the system's own. */
+const systemCodes: ReadonlyMap<unknown, ErrorCode> = new Map([
+  ["ECONNREFUSED", "unreachable"],
+  ["ECONNRESET", "unreachable"],
+  ["EHOSTUNREACH", "unreachable"],
+  ["ENETUNREACH", "unreachable"],
+  ["ENOTFOUND", "unreachable"],
+  ["EAI_AGAIN", "unreachable"],
+  ["ETIMEDOUT", "unreachable"],
+  ["EADDRINUSE", "port-in-use"],
+  ["ENOENT", "not-found"],
+]);
+
 /**
  * The root of every error this project throws. `message` is one sentence for the caller; `hints` are lines
- * for the operator on what to do about it; `cause` is always what led to it.
+ * for the operator on what to do about it; `cause` is always what led to it; `code` stays the same when a message changes.
  */
 export class KitError extends Error {
   override readonly name: string = "KitError";
+  /** By default that of the cause, or what follows from the system's code. */
+  readonly code: ErrorCode;
   readonly hints: readonly string[];
 
-  constructor(message: string, options: { cause?: unknown; hints?: readonly string[] } = {}) {
-    super(message, { cause: options.cause });
-    this.hints = options.hints ?? [];
+  constructor(
+    message: string,
+    { cause, code, hints = [] }: { cause?: unknown; code?: ErrorCode; hints?: readonly string[] } = {},
+  ) {
+    super(message, { cause });
+    this.code = code ?? codeOf(cause);
+    this.hints = hints;
   }
 
   /** Vitest prints `message` of this and no other member of an error, so it has the hints. */
-  toJSON(): { name: string; message: string; hints: readonly string[] } {
-    const { name, message, hints } = this;
-    return { name, message: [message, ...hints].join("\n  "), hints };
+  toJSON(): { name: string; code: ErrorCode; message: string; hints: readonly string[] } {
+    const { name, code, message, hints } = this;
+    return { name, code, message: [message, ...hints].join("\n  "), hints };
   }
+}
+
+/** An error may be its own cause. */
+const deepestCause = 8;
+
+function codeOf(cause: unknown, depth = 0): ErrorCode {
+  if (cause instanceof KitError) return cause.code;
+  if (!(cause instanceof Error) || depth > deepestCause) return "failed";
+  return systemCodes.get("code" in cause ? cause.code : undefined) ?? codeOf(cause.cause, depth + 1);
 }
 
 /** One thing that is wrong with a configuration or a command line. */
@@ -33,6 +63,7 @@ export type ConfigurationProblem = {
 /** A configuration that cannot work, with all of its problems at once. */
 export class ConfigurationError extends KitError {
   override readonly name = "ConfigurationError";
+  override readonly code = "configuration";
   readonly problems: readonly ConfigurationProblem[];
 
   constructor(problems: readonly ConfigurationProblem[]) {
@@ -64,6 +95,7 @@ export function collectProblems<T>(problems: ConfigurationProblem[], work: () =>
  */
 export class UndeterminedError extends KitError {
   override readonly name: string = "UndeterminedError";
+  override readonly code: ErrorCode = "undetermined";
 }
 
 /**
@@ -72,6 +104,7 @@ export class UndeterminedError extends KitError {
  */
 export class OperatorError extends UndeterminedError {
   override readonly name = "OperatorError";
+  override readonly code = "operator-unable";
   /** The problem with the operator, in a few words. */
   readonly problem: string;
 
@@ -84,6 +117,7 @@ export class OperatorError extends UndeterminedError {
 /** The key is good, but lacks what the call needs: a scope, or a recipient for the network. HTTP 403. */
 export class ForbiddenError extends KitError {
   override readonly name = "ForbiddenError";
+  override readonly code = "forbidden";
 }
 
 /**
@@ -92,6 +126,7 @@ export class ForbiddenError extends KitError {
  */
 export class GasBudgetError extends KitError {
   override readonly name = "GasBudgetError";
+  override readonly code = "gas-budget-used-up";
   /** Until it may be worth trying again. */
   readonly retryAfterSeconds: number;
 
@@ -104,9 +139,11 @@ export class GasBudgetError extends KitError {
 /** A payment's identifier was another payment's before. HTTP 409. */
 export class IdentifierReusedError extends KitError {
   override readonly name = "IdentifierReusedError";
+  override readonly code = "payment-identifier-reused";
 }
 
 /** An `Idempotency-Key` came again with another body. HTTP 422. */
 export class IdempotencyMismatchError extends KitError {
   override readonly name = "IdempotencyMismatchError";
+  override readonly code = "idempotency-key-reused";
 }

@@ -111,13 +111,16 @@ export async function requestJson(
     body: body === undefined ? undefined : JSON.stringify(body),
   }).catch((error: unknown) => {
     const { cause = error } = error instanceof HttpFailure ? error : {};
-    throw new KitError(`No answer from ${url}`, { cause });
+    throw new KitError(`No answer from ${url}`, { cause, code: "unreachable" });
   });
   const { status, text } = answer;
   try {
     return { status, headers: answer.headers, body: JSON.parse(text) };
   } catch (cause) {
-    throw new KitError(`The answer of ${url} has status ${status} and is not JSON`, { cause });
+    throw new KitError(`The answer of ${url} has status ${status} and is not JSON`, {
+      cause,
+      code: "unexpected-answer",
+    });
   }
 }
 

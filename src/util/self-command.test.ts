@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { commandOf, packageFile, requireNode, shownPackageFile } from "./self-command.ts";
+import { commandOf, inShell, packageFile, requireNode, shownPackageFile } from "./self-command.ts";
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -53,5 +53,5 @@ test.each([
   ["a checkout, from elsewhere", "/opt/the kit/dist/cli/bin.js", 'node "/opt/the kit/dist/cli/bin.js"'],
 ])("advice names the program as %s was started", (_, file, command) => {
   vi.spyOn(process, "cwd").mockReturnValue(root.replace(/\/$/, ""));
-  expect(commandOf(file)).toBe(command);
+  expect(commandOf(file).map(inShell).join(" ")).toBe(command);
 });

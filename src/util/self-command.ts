@@ -28,27 +28,29 @@ const rootFolder = () => resolve(packageFile(""));
 /** Set this on the day of publication, and follow docs/publishing.md: until then npm has no package of this name. */
 export const isPublished: boolean = false;
 
-/** The command line that starts this program again from the caller's folder. */
-export const self = isScriptOfCheckout
-  ? `npm ${prefixOption()}run -s x402-kit --`
+/** The words of the command that starts this program again from the caller's folder. */
+export const selfWords: readonly string[] = isScriptOfCheckout
+  ? ["npm", ...prefixOption(), "run", "-s", "x402-kit", "--"]
   : commandOf(process.argv[1]);
 
+/** The same as a command line. */
+export const self = selfWords.map(inShell).join(" ");
+
 /**
- * The command line for a program that was started from `file`, the second word of the command. `npx --no-install` runs an installed
+ * The command for a program that was started from `file`, the second word of the command. `npx --no-install` runs an installed
  * package and never downloads one.
  */
-export function commandOf(file = ""): string {
+export function commandOf(file = ""): string[] {
   const isInstalled = /[\\/]node_modules[\\/]/.test(file);
-  if (!isInstalled && basename(file) === "x402-kit") return "x402-kit";
-  if (!isInstalled && /[\\/]cli[\\/]bin\.[jt]s$/.test(file))
-    return `node ${inShell(fromWorkingDirectory(file))}`;
-  return isPublished ? "npx x402-facilitator-kit" : "npx --no-install x402-kit";
+  if (!isInstalled && basename(file) === "x402-kit") return ["x402-kit"];
+  if (!isInstalled && /[\\/]cli[\\/]bin\.[jt]s$/.test(file)) return ["node", fromWorkingDirectory(file)];
+  return isPublished ? ["npx", "x402-facilitator-kit"] : ["npx", "--no-install", "x402-kit"];
 }
 
 /** With which npm finds the checkout from where the user is. */
-function prefixOption(): string {
+function prefixOption(): string[] {
   const root = rootFolder();
-  return callersFolder === undefined || callersFolder === root ? "" : `--prefix ${inShell(root)} `;
+  return callersFolder === undefined || callersFolder === root ? [] : ["--prefix", root];
 }
 
 /** Goes back to where the user is: npm runs a script of the checkout in the checkout, also for `npm --prefix ../kit run …`. */

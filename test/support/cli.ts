@@ -39,7 +39,8 @@ export function killCommands(): void {
 }
 
 export const repository = fileURLToPath(new URL("../..", import.meta.url));
-const bin = programFile("src/cli/bin.ts");
+/** The program, for whoever starts it without {@link startCli}. */
+export const bin = programFile("src/cli/bin.ts");
 
 /** Starts `x402-kit` as a process, as a user would, with no variables set but those given. */
 export function startCli(

@@ -27,6 +27,10 @@ interface Vm {
 
     function prank(address sender) external;
 
+    function startPrank(address sender) external;
+
+    function stopPrank() external;
+
     function etch(address account, bytes calldata code) external;
 
     function getCode(string calldata artifact) external view returns (bytes memory);

@@ -73,7 +73,7 @@ export function askNode(rpcUrl: string): AskNode {
       return { result: await rpc.request(method, ...params) };
     } catch (error) {
       if (!(error instanceof RpcRefusal)) throw error;
-      return { error: { code: error.code, message: error.message, data: undefined } };
+      return { error: { code: error.rpcCode, message: error.message, data: undefined } };
     }
   };
 }

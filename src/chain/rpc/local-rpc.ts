@@ -9,19 +9,21 @@ export type LocalCall = readonly [method: string, ...params: readonly unknown[]]
 /** The node was reached and refused a call. */
 export class RpcRefusal extends KitError {
   override readonly name = "RpcRefusal";
+  override readonly code = "rpc-refused";
   readonly method: string;
-  readonly code: number | undefined;
+  readonly rpcCode: number | undefined;
 
-  constructor(method: string, code: number | undefined, message: string) {
+  constructor(method: string, rpcCode: number | undefined, message: string) {
     super(`The node refused ${method}: ${message}`);
     this.method = method;
-    this.code = code;
+    this.rpcCode = rpcCode;
   }
 }
 
 /** The node was not reached, or did not answer with JSON-RPC. */
 export class RpcUnreachable extends KitError {
   override readonly name = "RpcUnreachable";
+  override readonly code = "unreachable";
 }
 
 /** JSON-RPC to one local node. Unlike the service's client it repeats nothing and hides nothing. */

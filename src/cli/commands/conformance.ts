@@ -29,6 +29,7 @@ import {
   option,
   variableOption,
 } from "../kit/command.ts";
+import { failureOf } from "../kit/failure.ts";
 import { reportOptions, requireReportFiles, writeReport } from "../kit/report.ts";
 
 const url = variables.X402_KIT_URL.default;
@@ -111,7 +112,8 @@ export const conformance = defineCommand({
       });
     } catch (error) {
       if (!(error instanceof KitError)) throw error;
-      await writeReport(reportNoFacilitator(url, error.message, error.hints), values, print);
+      const failure = failureOf(error, "conformance", undefined);
+      await writeReport(reportNoFacilitator(url, error.message), values, print, failure);
       throw error;
     }
     const onFinding = createProgress(chosen.length, printError);

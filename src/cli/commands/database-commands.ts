@@ -10,7 +10,7 @@ import {
 } from "../../ledger/database/open-database.ts";
 import { dayMs } from "../../protocol/moments.ts";
 import { findUnlistedContracts, openAsIs, refuseStranding } from "../../service/health/check-database.ts";
-import { defineCommand, flag, jsonFlag, option, textOption } from "../kit/command.ts";
+import { defineCommand, flag, option, textOption } from "../kit/command.ts";
 import { usesDatabase, usingDatabase, withDatabase } from "../kit/with-database.ts";
 
 /** Settlements that are younger stay: blocks may be replaced, and shops reconcile. */
@@ -41,16 +41,17 @@ export const settlementsArchive = defineCommand({
         ]
       : [],
 
-  run: ({ before, out }, { print }, { databaseUrl }) =>
+  run: ({ before, out }, _terminal, { databaseUrl }) =>
     withDatabase(databaseUrl, async (db) => {
       const { kept, removed } = await archiveSettlements(db, before, await openArchive(out));
       const changed = kept - removed;
-      print(
-        kept === 0
-          ? "There is nothing to archive; nothing was written."
-          : `${removed} settlements were moved to ${out}.${changed > 0 ? ` ${changed} have changed meanwhile, and stay.` : ""}`,
-      );
-      return 0;
+      return {
+        json: { out, moved: removed, changed },
+        text:
+          kept === 0
+            ? "There is nothing to archive; nothing was written."
+            : `${removed} settlements were moved to ${out}.${changed > 0 ? ` ${changed} have changed meanwhile, and stay.` : ""}`,
+      };
     }),
 });
 
@@ -61,7 +62,6 @@ export const migrateCommand = defineCommand({
   })),
   options: {
     "dry-run": flag("say what would be done, and do nothing"),
-    json: jsonFlag,
   },
 
   async run({ "dry-run": dryRun }, _terminal, { databaseUrl, ...configured }) {
@@ -78,13 +78,8 @@ export const migrateCommand = defineCommand({
         : "The database is up to date.",
     );
     const isOfService = Object.keys(configured.contracts).length > 0;
-    const contractsNeeded = needs.map(({ network, contract, settlements }) => ({
-      network,
-      contract,
-      settlements,
-    }));
     return {
-      json: { applied: !dryRun, migrations, contractsNeeded },
+      json: { applied: !dryRun, migrations, contractsNeeded: needs },
       text: lines.join("\n"),
       // The same would be refused without the flag.
       code: dryRun && migrations.length > 0 && needs.length > 0 && isOfService ? 1 : 0,

@@ -1,19 +1,24 @@
 import { stat } from "node:fs/promises";
-import { readFacilitatorUrl, readMoment } from "../../config/values.ts";
+import { pathToFileURL } from "node:url";
+import { isLoopbackUrl, readFacilitatorUrl, readHttpUrl, readMoment } from "../../config/values.ts";
 import { askPayTo, askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
-import { explain } from "../../observe/explain/explain-input.ts";
+import { comparePayment, explainHeader } from "../../observe/explain/compare-payment.ts";
+import { type ExplainContext, type Explanation, explain } from "../../observe/explain/explain-input.ts";
+import { explainShop, readChallenges, type ShopAnswer } from "../../observe/explain/explain-shop.ts";
 import {
   explanationOf,
   formatExplanations,
   type RefusalExplanation,
 } from "../../observe/explain/explanations.ts";
 import { namedPayment, namesIn, readInput } from "../../observe/explain/read-input.ts";
+import { errorsFile } from "../../protocol/catalogue-texts.ts";
 import { isBytes32 } from "../../protocol/hex.ts";
-import { sortByRank } from "../../protocol/mistakes.ts";
+import { finding, sortByRank } from "../../protocol/mistakes.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
-import { self } from "../../util/self-command.ts";
+import { sendHttp } from "../../util/http-client.ts";
+import { packageFile, self } from "../../util/self-command.ts";
 import {
   contractOptions,
   contractsOf,
@@ -26,7 +31,7 @@ import {
   tokenOption,
 } from "../kit/command.ts";
 import { readInputFile, readText } from "../kit/files.ts";
-import { explanationAt } from "../kit/payment-line.ts";
+import { type Advised, explanationAt } from "../kit/payment-line.ts";
 import { askThere } from "./look-up.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
@@ -37,7 +42,7 @@ export const explainCommand = defineCommand({
   options: {
     what: textOption(
       "TEXT",
-      "the payment header, request body, 402 challenge or answer itself, a file that holds it, or - for stdin",
+      "the payment header (with its name, such as X-PAYMENT: …), request body, 402 challenge or answer itself, a file that holds it, - for stdin, or the URL of a shop, whose 402 is explained",
       { example: "bad-payment.json, or - for what is piped into it", positional: true, required: true },
     ),
     ...contractOptions,
@@ -48,6 +53,14 @@ export const explainCommand = defineCommand({
       "also ask the `up`, `mock` or admin listener of `serve` there what it did about the payment of a request body or header; at `up` and `mock`, times are compared with the time there, and at `up` the chain says whether the authorization was used (when, and by whom) and whether the payer can pay",
       { read: readFacilitatorUrl, example: "http://127.0.0.1:4402" },
     ),
+    shop: option(
+      "URL",
+      "the shop that refused the payment: it is compared with the offers there, member by member",
+      {
+        read: readHttpUrl,
+        example: "http://127.0.0.1:3000/report",
+      },
+    ),
     token: tokenOption,
     at: option(
       "TIME",
@@ -57,8 +70,12 @@ export const explainCommand = defineCommand({
     json: flag("print one line of JSON"),
   },
 
-  async run({ what, url, token, at, "pay-to": payTo, ...contracts }, { networks }) {
-    const given = await readWhat(what);
+  async run({ what, url, shop, token, at, "pay-to": payTo, ...contracts }, { networks }) {
+    const ofShop = /^https?:\/\//i.test(what) ? readHttpUrl(what) : shop;
+    const asked = ofShop === undefined ? undefined : await askShop(ofShop);
+    // Public facilitators have no contract: a shop on another machine is probably theirs.
+    const usualPayTo = ofShop === undefined || isLoopbackUrl(ofShop) ? undefined : "any";
+    const given = ofShop === shop ? await readWhat(what) : "";
     const { input } = readInput(given);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(contracts));
     const there =
@@ -75,22 +92,26 @@ export const explainCommand = defineCommand({
       url === undefined || network === undefined || at !== undefined
         ? undefined
         : await askTime(url, network);
-    const { kind, says, findings } = explain(given, {
+    const context = {
       networks,
       contracts: facilitatorContracts,
-      payTo: payTo ?? (url === undefined ? undefined : await askPayTo(url)),
+      payTo: payTo ?? (url === undefined ? usualPayTo : await askPayTo(url)),
       now: time ?? BigInt(Math.floor((at ?? Date.now()) / 1_000)),
       clock:
         time !== undefined ? `the clock at ${url}` : at === undefined ? "this machine's clock" : undefined,
-    });
+    };
+    const { kind, says, findings } =
+      asked !== undefined && ofShop !== shop
+        ? { kind: "challenge" as const, says: undefined, findings: explainShop(asked, what, context) }
+        : explainPayment(given, { shop: asked, seen: there === undefined ? null : there.seen }, context);
     const names = new Set<string>(findings.map(({ mistake }) => mistake));
     // Who lacks ten billion dollars is not to be given them.
     if (names.has("amount-off-by-decimals")) names.add("insufficient_funds");
     const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
     const named = namesIn(input, networks);
-    const toRead = (one: RefusalExplanation) =>
+    const toRead = (one: RefusalExplanation): Advised =>
       url === undefined
-        ? one
+        ? { ...one, command: null }
         : explanationAt(
             one,
             {
@@ -102,24 +123,77 @@ export const explainCommand = defineCommand({
             },
             url,
           );
-    const about = { kind, ...(says !== undefined && { says }) };
+    const own = findings.map((one) => ({ ...one, ...explanationOf(one) }));
+    const found = sortByRank([...own, ...more]).map(toRead);
+    const about = {
+      kind,
+      ...(says !== undefined && { says }),
+      ...(there !== undefined && { known: there.known }),
+    };
     return {
       json: {
-        ...about,
-        findings: sortByRank([...findings, ...more]),
-        ...(there !== undefined && { seen: there.seen ?? null }),
+        kind,
+        says: found.length === 0 ? formatExplanations([], about) : says,
+        findings: found.map((one) => ({ ...one, more: urlOfSection(one.more) })),
+        ...(there !== undefined && { seen: there.seen ?? null, there: there.told }),
       },
-      text: [
-        formatExplanations(sortByRank([...findings.map(explanationOf), ...more]).map(toRead), {
-          ...about,
-          ...(there !== undefined && { known: there.known }),
-        }),
-        ...(there === undefined ? [] : [there.told]),
-      ].join("\n\n"),
-      code: findings.length + more.length === 0 ? 0 : 1,
+      text: [formatExplanations(found, about), ...(there === undefined ? [] : [there.told])].join("\n\n"),
+      code: found.length === 0 ? 0 : 1,
     };
   },
 });
+
+/** The URL of a section of this package's own guide, which no service shows here. */
+function urlOfSection(more: string): string {
+  const [file = "", section] = more.split("#");
+  return file === errorsFile ? `${pathToFileURL(packageFile(file))}#${section}` : more;
+}
+
+/** What is wrong with a text, as it is and for a shop. `seen`: undefined if a service that was asked has not seen the payment. */
+function explainPayment(
+  given: string,
+  { shop, seen }: { shop: ShopAnswer | undefined; seen: unknown },
+  context: ExplainContext,
+): Explanation {
+  const explained = explain(given, context);
+  const { input } = readInput(given);
+  if (input === undefined || !("payload" in input)) {
+    if (shop === undefined) return explained;
+    throw new KitError("--shop compares a payment with the shop's offers, and this is no payment");
+  }
+  const [, name, value = given] = /^([A-Za-z-]+):\s*(.*)$/s.exec(given.trim()) ?? [];
+  const header = input.kind === "payment" ? { name, value } : { value: JSON.stringify(input.payload) };
+  const ofHeader =
+    shop === undefined
+      ? explainHeader(header)
+      : comparePayment(header, readChallenges(shop).challenges, context);
+  const isUnseen = input.kind === "payment" && seen === undefined;
+  const known = new Set(explained.findings.map(({ mistake, at }) => `${mistake} ${at}`));
+  const more = ofHeader.filter(
+    ({ mistake, at }) => mistake !== "encoded-twice" && !known.has(`${mistake} ${at}`),
+  );
+  return {
+    ...explained,
+    findings: sortByRank([...explained.findings, ...more, ...(isUnseen ? [finding("never-asked", "")] : [])]),
+  };
+}
+
+/**
+ * The 402 of a shop.
+ *
+ * @throws {KitError} when it gives none
+ */
+async function askShop(url: string): Promise<ShopAnswer> {
+  const { status, headers, text } = await sendHttp(url, { timeoutMs: 30_000, maxBytes: mostBytes }).catch(
+    (cause: unknown) => {
+      throw new KitError(`Nothing answers at ${new URL(url).origin}`, { cause });
+    },
+  );
+  if (status === 402) return { headers: new Headers(headers), body: text };
+  throw new KitError(`The shop answers ${status} at ${url}, and asks for no payment`, {
+    hints: [`More about it: ${self} check ${url}`],
+  });
+}
 
 const fromStdin = "To read stdin, give - as the text: … | x402-kit explain -";
 

@@ -12,13 +12,12 @@ import {
 } from "../../harness/faults/fault-spec.ts";
 import { describeField, type FaultReport } from "../../harness/faults/faults.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
-import { self } from "../../util/self-command.ts";
+import { self, selfWords } from "../../util/self-command.ts";
 import { asText, renderTable } from "../../util/text.ts";
 import {
   atUrl,
   defineCommand,
   flag,
-  jsonFlag,
   networkFileOption,
   option,
   textOption,
@@ -59,15 +58,15 @@ export const fault = defineCommand({
     wei: text("wei", "WEI"),
     ...networkFileOption,
     url: urlOption,
+    json: flag("print JSON"),
   },
 
-  async run(
-    { url, disguised, "network-file": _networkFile, "retry-after-seconds": retryAfterSeconds, ...given },
-    { print, networks },
-  ) {
-    const { network } = given;
+  async run(values, { networks }) {
+    const { url, disguised, "network-file": _, json: __, ...given } = values;
+    const { network, "retry-after-seconds": retryAfterSeconds, ...fields } = given;
     const order = readOrder(networks.names, {
-      ...given,
+      ...fields,
+      network,
       retryAfterSeconds,
       // A flag that is not given says nothing; as a field it would be one too many for most kinds.
       ...(disguised && { disguised }),
@@ -75,9 +74,17 @@ export const fault = defineCommand({
     const running = await findHarness(url);
     if (network !== facilitatorPlace) requireRunning(running, network);
     const set = await createControlClient(url).addFault(order);
-    print(`${network}: ${describeFault(set)}`);
-    if (lasts(set.kind)) print(`To end it: ${self} fault clear --id ${set.id}${atUrl(url)}`);
-    return 0;
+    const isLasting = lasts(set.kind);
+    return {
+      json: {
+        ...set,
+        command: isLasting ? [...selfWords, "fault", "clear", "--id", set.id, "--url", url] : null,
+      },
+      text: [
+        `${network}: ${describeFault(set)}`,
+        ...(isLasting ? [`To end it: ${self} fault clear --id ${set.id}${atUrl(url)}`] : []),
+      ].join("\n"),
+    };
   },
 });
 
@@ -119,7 +126,7 @@ function text(field: string, placeholder: string) {
 }
 
 export const faultList = defineCommand({
-  options: { json: jsonFlag, url: urlOption },
+  options: { url: urlOption },
 
   async run({ url }) {
     await findHarness(url);
@@ -153,17 +160,19 @@ export const faultClear = defineCommand({
     url: urlOption,
   },
 
-  async run({ id, url }, { print }) {
+  async run({ id, url }) {
     await findHarness(url);
     const control = createControlClient(url);
     if (id === undefined) {
       await control.clearFaults();
-      print("No fault is set any more.");
-    } else if ((await control.removeFault({ id })).removed) {
-      print(`The fault ${id} has ended.`);
-    } else {
-      throw new KitError(`No fault ${id} is set`, { hints: [`Those that are set: ${self} fault list`] });
+      return { json: { cleared: "all" }, text: "No fault is set any more." };
     }
-    return 0;
+    if ((await control.removeFault({ id })).removed) {
+      return { json: { cleared: id }, text: `The fault ${id} has ended.` };
+    }
+    throw new KitError(`No fault ${id} is set`, {
+      code: "not-found",
+      hints: [`Those that are set: ${self} fault list${atUrl(url)}`],
+    });
   },
 });

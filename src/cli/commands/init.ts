@@ -6,7 +6,7 @@ import { type Framework, frameworks, renderVariables, shopVariables } from "../.
 import { testKeys } from "../../payer/test-keys.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import { isPackageFolder, self } from "../../util/self-command.ts";
-import { defineCommand, flag, jsonFlag, option, textOption } from "../kit/command.ts";
+import { defineCommand, flag, option, textOption } from "../kit/command.ts";
 import {
   describeFiles,
   entering,
@@ -31,7 +31,6 @@ export const init = defineCommand({
       example: "hono",
     }),
     "dry-run": flag("write nothing, and say what would be written"),
-    json: jsonFlag,
   },
 
   check({ folder = "." }) {
@@ -42,32 +41,47 @@ export const init = defineCommand({
   },
 
   async run({ folder, framework, "dry-run": isDry }) {
-    const files = writeFiles(folder, filesOf(framework), isDry);
+    const files = writeFiles(folder, shopFiles(framework), isDry);
     const left = files.filter(({ is }) => is === "other");
     return {
       text: [
         describeFiles(files, isDry),
         ...left.flatMap((file) => ["", ...whatToAdd(file, framework)]),
         "",
-        ...nextCommands(folder, left),
+        "Next:",
+        "",
+        ...nextCommands(folder, left).map((command) => `  ${command}`),
+        ...(isOwnManifest(left)
+          ? ["", "By hand, each in a terminal: npm run facilitator, npm run shop, npm run buy"]
+          : []),
       ].join("\n"),
-      json: { folder, framework, files: files.map(({ path, is }) => ({ path, is })) },
+      json: {
+        ...{ folder, framework, files: files.map(({ path, is }) => ({ path, is })) },
+        toAdd: left.map((file) => whatToAdd(file, framework).join("\n")),
+        next: nextCommands(folder, left),
+      },
     };
   },
 });
 
-/** The files of a shop, a buyer and their test: a framework's own in the place of a common one. */
-function filesOf(framework: Framework): readonly File[] {
+/**
+ * The files of a shop, a buyer and their test: a framework's own in the place of a common one.
+ *
+ * @param url of the `up` that they use
+ */
+export function shopFiles(
+  framework: Framework,
+  url: string = variables.X402_KIT_URL.default,
+): readonly File[] {
   const own = readTemplates(framework);
   const common = readTemplates("common").filter(({ path }) => own.every((file) => file.path !== path));
-  return [...own, ...common, { path: ".env", text: `${localEnv()}\n` }];
+  return [...own, ...common, { path: ".env", text: `${localEnv(url)}\n` }];
 }
 
-/** The variables of an `up` at its usual address. */
-function localEnv(): string {
+function localEnv(url: string): string {
   return renderVariables(
     shopVariables({
-      url: `${variables.X402_KIT_URL.default}/v1`,
+      url: `${url}/v1`,
       apiKey: testKeys.local.apiKey,
       network: networks.base,
       payerKey: testPayers.funded.privateKey,
@@ -99,14 +113,11 @@ function whatToAdd({ path, text }: Written, framework: Framework): readonly stri
 
 /** The commands to run next: with a package.json of its own by the scripts that it has. */
 function nextCommands(folder: string, left: readonly Written[]): readonly string[] {
-  const isOwn = left.every(({ path }) => path !== "package.json");
   const enter = entering(folder);
-  const test = isOwn ? "npm test" : "npx vitest run shop.test.js";
-  const install = isOwn ? [`${enter}${npmInstall}`, test] : [`${enter}${test}`];
-  return [
-    "Next:",
-    "",
-    ...install.map((command) => `  ${command}`),
-    ...(isOwn ? ["", "By hand, each in a terminal: npm run facilitator, npm run shop, npm run buy"] : []),
-  ];
+  return isOwnManifest(left)
+    ? [`${enter}${npmInstall}`, "npm test"]
+    : [`${enter}npx vitest run shop.test.js`];
 }
+
+/** Returns true if the package.json is the one that was written. */
+const isOwnManifest = (left: readonly Written[]) => left.every(({ path }) => path !== "package.json");

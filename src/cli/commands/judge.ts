@@ -12,11 +12,11 @@ import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/frame/report.ts";
 import type { Finding } from "../../judge/frame/run-cases.ts";
-import { wayNames } from "../../judge/scene/offers.ts";
 import { type JudgeOptions, type PurchaseFacts, reportPurchases } from "../../judge/scene/purchases.ts";
 import { startCommand } from "../../judge/scene/run-command.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
+import { methodNamed, shortNames } from "../../methods/methods.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -29,7 +29,10 @@ import {
   networkFileOption,
   option,
 } from "../kit/command.ts";
+import { type Failure, failureOf } from "../kit/failure.ts";
 import { reportOptions, requireReportFiles, writeReport } from "../kit/report.ts";
+
+const [usualWay = ""] = shortNames;
 
 /** A shop that takes longer, in seconds, shows no more of a client. */
 const mostSlow = 12;
@@ -42,9 +45,9 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
       read: readNetworks,
       default: "base-sepolia",
     }),
-    ways: option("NAMES", `by these payment methods, of ${wayNames.join(", ")} (default: ${own.ways})`, {
-      example: wayNames.join(),
-      read: readList("payment method", readOneOf(wayNames)),
+    ways: option("NAMES", `by these payment methods, of ${shortNames.join(", ")} (default: ${own.ways})`, {
+      example: shortNames.join(),
+      read: readList("payment method", readOneOf(shortNames)),
     }),
     timeout: option("SECONDS", own.timeout, { read: readWholeNumber(1, 600), default: "25" }),
     cases: casesOption(own.cases, {
@@ -89,20 +92,21 @@ export const judgeClientCommand = defineCommand({
     ),
     ...commonOptions({
       cases: clientCases,
-      ways: "eip3009",
+      ways: usualWay,
       timeout: "how long the client may take in a case, in seconds",
     }),
   },
   check({ slow, timeout, studio, network = [], ways = [], v1, v2 }) {
     const isV1 = v1 === true && v2 !== true;
+    const ofV2 = ways.filter((way) => !methodNamed(way).versions.includes(1));
     return [
       ...checkStudio(studio, network),
       // Each way has chains of its own, which end before the next.
       ...(studio === true && ways.length > 1
-        ? [{ name: "--studio", problem: "goes with one payment method", example: "--ways permit2" }]
+        ? [{ name: "--studio", problem: "goes with one payment method", example: `--ways ${ways[0]}` }]
         : []),
-      ...(isV1 && ways.some((way) => way !== "eip3009")
-        ? [{ name: "--ways", problem: "other than eip3009 are of protocol version 2", example: "--v2" }]
+      ...(isV1 && ofV2.length > 0
+        ? [{ name: "--ways", problem: `of protocol version 2: ${ofV2.join(", ")}`, example: "--v2" }]
         : []),
       ...(slow === undefined || timeout === undefined || slow < timeout
         ? []
@@ -116,7 +120,7 @@ export const judgeClientCommand = defineCommand({
     ];
   },
   run(values, terminal, { networkFile }) {
-    const { command = [], ways = ["eip3009"], v1, v2, slow, timeout, cases } = values;
+    const { command = [], ways = [usualWay], v1, v2, slow, timeout, cases } = values;
     const versions = v1 === v2 ? ([1, 2] as const) : v1 ? ([1] as const) : ([2] as const);
     const own = {
       versions,
@@ -125,7 +129,8 @@ export const judgeClientCommand = defineCommand({
       start: (env: Readonly<Record<string, string>>) => startCommand(command, env),
       slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
     };
-    return runAndReport(values, terminal, { networkFile, subject: command.join(" ") }, (common, beforeEnd) =>
+    const judged = { name: "judge client", networkFile, subject: command.join(" ") };
+    return runAndReport(values, terminal, judged, (common, beforeEnd) =>
       judgeClient({ ...common, ...own }, beforeEnd),
     );
   },
@@ -201,8 +206,8 @@ export const judgeShopCommand = defineCommand({
         terminal.printError(`The shop's facilitator is ${facilitatorUrl}, with the API key ${apiKey}`);
       },
     };
-    const subject = url ?? command.join(" ");
-    return runAndReport(values, terminal, { networkFile, subject }, (common, beforeEnd) =>
+    const judged = { name: "judge shop", networkFile, subject: url ?? command.join(" ") };
+    return runAndReport(values, terminal, judged, (common, beforeEnd) =>
       judgeShop({ ...common, ...own }, beforeEnd),
     );
   },
@@ -232,13 +237,15 @@ type Findings = readonly Finding<PurchaseFacts>[];
 async function runAndReport(
   values: JudgeValues,
   { print, printError, takeSignals, networks: knownNetworks }: CommandTerminal,
-  { networkFile, subject }: { networkFile: string | undefined; subject: string },
+  { name, networkFile, subject }: { name: string; networkFile: string | undefined; subject: string },
   judge: (common: JudgeOptions, beforeEnd: (findings: Findings) => Promise<void>) => Promise<Findings>,
 ): Promise<number> {
   const { seed, studio, network: networks, header, timeout } = values;
   requireReportFiles(values);
-  const report = (findings: Findings, problem?: string) =>
-    writeReport(reportPurchases({ subject, networks, seed, findings, problem }), values, print);
+  const report = (findings: Findings, error?: Failure) => {
+    const problem = error?.message;
+    return writeReport(reportPurchases({ subject, networks, seed, findings, problem }), values, print, error);
+  };
   const signal = takeSignals();
   let code: number | undefined;
   let findings: Findings;
@@ -252,7 +259,7 @@ async function runAndReport(
       if (!signal.aborted) await once(signal, "abort");
     });
   } catch (error) {
-    if (error instanceof KitError) await report([], error.message);
+    if (error instanceof KitError) await report([], failureOf(error, name, undefined));
     throw error;
   }
   return code ?? report(findings);

@@ -4,7 +4,7 @@ import { createOrganizations } from "../../service/organizations/create-organiza
 import { type KeyRecord, type Scope, scopes } from "../../service/organizations/organizations.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/text.ts";
-import { actorOption, defineCommand, jsonFlag, option, textOption } from "../kit/command.ts";
+import { actorOption, defineCommand, option, textOption } from "../kit/command.ts";
 import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/with-database.ts";
 
 /** Which organization a command is about. */
@@ -49,7 +49,6 @@ export const keyCreate = defineCommand({
     }),
     expires: expiryOption,
     actor: actorOption,
-    json: jsonFlag,
   },
 
   run: ({ org, scopes, expires: expiresAt, actor }, _terminal, { databaseUrl, pepper }) =>
@@ -67,7 +66,7 @@ export const keyCreate = defineCommand({
 
 export const keyList = defineCommand({
   ...usesDatabase,
-  options: { org: organizationOption, json: jsonFlag },
+  options: { org: organizationOption },
 
   run: ({ org }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (organizations) => {
@@ -86,7 +85,6 @@ export const keyRotate = defineCommand({
     }),
     expires: expiryOption,
     actor: actorOption,
-    json: jsonFlag,
   },
 
   run: ({ id, grace: graceMs, expires: expiresAt, actor }, _terminal, { databaseUrl, pepper }) =>
@@ -105,7 +103,7 @@ export const keyRotate = defineCommand({
 export const keyRevoke = defineCommand({
   // Without the pepper: to end a key that has leaked must not wait for the person who knows where the pepper is kept.
   ...usesDatabase,
-  options: { id: keyOption, actor: actorOption, json: jsonFlag },
+  options: { id: keyOption, actor: actorOption },
 
   run: ({ id, actor }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl, actor }, async (organizations) => {
@@ -119,7 +117,7 @@ export const keyRevoke = defineCommand({
 
 export const keyAcceptPepper = defineCommand({
   ...usesKeys,
-  options: { json: jsonFlag },
+  options: {},
 
   run: (_values, _terminal, { databaseUrl, pepper }) =>
     withDatabase(databaseUrl, async (db) => {

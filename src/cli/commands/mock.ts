@@ -39,6 +39,7 @@ export const mock = defineCommand({
       addedNetworks: known.all,
       contracts: { ...(mainnet && { mainnet }), ...(testnet && { testnet }) },
       payTo: values["pay-to"] ?? "contract",
+      reasons: values.reasons ?? "spec",
       scenarios: usual,
       ...(clock !== undefined && { clock }),
       corsOrigins: values["cors-origins"],

@@ -5,7 +5,7 @@ import { recordFork } from "../../harness/api/record-fork.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { renderLogLine } from "../../observe/log/log-lines.ts";
 import { ConfigurationError } from "../../util/errors.ts";
-import { self } from "../../util/self-command.ts";
+import { self, selfWords } from "../../util/self-command.ts";
 import {
   contractOptions,
   contractsOf,
@@ -36,7 +36,7 @@ export const network = defineCommand({
     "native-coin": textOption("COIN", "what gas is paid in", { example: "AVAX", default: "ETH" }),
   },
 
-  async run({ name, token: address, tier, "native-coin": nativeCoin }, { print, printError, env }) {
+  async run({ name, token: address, tier, "native-coin": nativeCoin }, { printError, env }) {
     const { readChainFacts } = await import("../../service/health/read-token.ts");
     const url = readRpcUrl(name, env, "to ask the chain");
     const { chainId, token, blockTimeMs, gasPrice } = await readChainFacts(url, address);
@@ -55,11 +55,10 @@ export const network = defineCommand({
     if ("problem" in read) {
       throw new ConfigurationError([{ name: "--name", problem: read.problem, example: "--name my-chain" }]);
     }
-    print(JSON.stringify(file, null, 2));
     printError(
       "confirmations and maxFeeGwei are cautious guesses: review them before you settle real money.",
     );
-    return 0;
+    return { json: file, text: JSON.stringify(file, null, 2) };
   },
 });
 
@@ -82,7 +81,7 @@ export const forkRecord = defineCommand({
   },
   usesEnvFile: true,
 
-  async run({ network, out, block, ...values }, { print, printError, env, networks, takeSignals }) {
+  async run({ network, out, block, ...values }, { printError, env, networks, takeSignals }) {
     requireWritable({ out });
     const url = readRpcUrl(network, env, `to fork ${network}`);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(values));
@@ -97,14 +96,17 @@ export const forkRecord = defineCommand({
       logger: createLogger("warn", { write: (line) => printError(renderLogLine(line)) }),
       signal: takeSignals(),
     });
-    print(
-      [
+    return {
+      json: {
+        ...{ network, blockNumber, out, bytes },
+        command: [...selfWords, "up", "--networks", network, "--fork", `${network}=${out}`],
+      },
+      text: [
         `Recorded ${network} at block ${blockNumber}: ${out}, ${Math.ceil(bytes / 1024)} KB.`,
         "It starts with no network:",
         `  createHarness({ fork: { ${network.includes("-") ? `"${network}"` : network}: { recording: ${JSON.stringify(out)} } } })`,
         `  ${self} up --networks ${network} --fork ${network}=${out}`,
       ].join("\n"),
-    );
-    return 0;
+    };
   },
 });

@@ -12,7 +12,6 @@ import { renderTable } from "../../util/text.ts";
 import {
   actorOption,
   defineCommand,
-  jsonFlag,
   networkOptions,
   requiredAddress,
   requireNetwork,
@@ -25,7 +24,6 @@ export const operatorShow = defineCommand({
   options: {
     ...networkOptions,
     operator: requiredAddress("the operator's account"),
-    json: jsonFlag,
   },
 
   run: ({ network, operator }, { env, networks }, { databaseUrl }) =>
@@ -96,7 +94,6 @@ export const operatorAcceptTxNonce = defineCommand({
     ...networkOptions,
     operator: requiredAddress("the account; nothing else may send with its key any more"),
     actor: actorOption,
-    json: jsonFlag,
   },
 
   async run({ network, operator, actor }, { env }) {
@@ -128,7 +125,10 @@ async function accept(
     ]);
     const next = await ledger.claims.nextTxNonce(chainId, operator);
     if (next === null && Math.max(mined, pending) === 0) {
-      throw new KitError(`The database knows no operator ${operator} on ${name}: there is nothing to accept`);
+      throw new KitError(
+        `The database knows no operator ${operator} on ${name}: there is nothing to accept`,
+        { code: "not-found" },
+      );
     }
     const from = next ?? 0;
     if (pending > Math.max(mined, from)) {

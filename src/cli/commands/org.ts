@@ -9,7 +9,6 @@ import { asText, renderTable } from "../../util/text.ts";
 import {
   actorOption,
   defineCommand,
-  jsonFlag,
   networkOptions,
   option,
   requiredAddress,
@@ -26,7 +25,6 @@ export const orgCreate = defineCommand({
       example: "coffee-shop",
     }),
     actor: actorOption,
-    json: jsonFlag,
   },
 
   run: ({ name, id, actor }, _terminal, { databaseUrl }) =>
@@ -45,7 +43,7 @@ export const orgCreate = defineCommand({
 
 export const orgList = defineCommand({
   ...usesDatabase,
-  options: { json: jsonFlag },
+  options: {},
 
   run: (_values, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (administration) => {
@@ -67,7 +65,7 @@ export const orgList = defineCommand({
 
 export const orgShow = defineCommand({
   ...usesDatabase,
-  options: { id: organizationOption, json: jsonFlag },
+  options: { id: organizationOption },
 
   run: ({ id }, _terminal, { databaseUrl }) =>
     withOrganizations({ databaseUrl }, async (organizations) => {
@@ -107,7 +105,6 @@ export const orgSetRecipient = defineCommand({
     ...networkOptions,
     address: requiredAddress("the wallet that is paid; payments under way still go to the one before"),
     actor: actorOption,
-    json: jsonFlag,
   },
 
   run: ({ id, network, address, actor }, _terminal, { databaseUrl, reserved }) =>
@@ -140,7 +137,6 @@ export const orgSetLimits = defineCommand({
       { read: readOneOf(payersWithCode), example: "refuse" },
     ),
     actor: actorOption,
-    json: jsonFlag,
   },
 
   check: (values) =>

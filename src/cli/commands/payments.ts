@@ -15,6 +15,7 @@ import { self } from "../../util/self-command.ts";
 import { escapeControls, escapeControlsInText } from "../../util/text.ts";
 import { atUrl, defineCommand, flag, option, textOption, tokenOption, urlOption } from "../kit/command.ts";
 import {
+  type Advised,
   createLineRenderer,
   endedOf,
   explanationAt,
@@ -25,7 +26,7 @@ import {
   withoutAdvice,
 } from "../kit/payment-line.ts";
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
-import { paint } from "../kit/terminal.ts";
+import { paint, show } from "../kit/terminal.ts";
 import { findLastAsked, lastAskedAt } from "./look-up.ts";
 
 const usualLimit = 20;
@@ -100,11 +101,15 @@ export const why = defineCommand({
       { positional: true, default: "last" },
     ),
     json: flag("print one line of JSON"),
+    brief: flag("with --json: only how the payment ended, what is wrong, and what to do"),
     url: urlOption,
     token: tokenOption,
   },
 
-  async run({ which, url, token }) {
+  check: ({ json, brief }) =>
+    brief === true && json !== true ? [{ name: "--brief", problem: "goes with --json" }] : [],
+
+  async run({ which, brief, url, token }) {
     const reader = createPaymentReader(url, token);
     const isLast = which.toLowerCase() === "last";
     const payment = await findSeen(reader, which);
@@ -114,16 +119,38 @@ export const why = defineCommand({
       const { describeSettlement } = await import("./settlements.ts");
       const note = "This process has not seen the payment, or has forgotten it. Its ledger has:";
       return {
-        json: { settlement },
+        json: { settlement, says: note },
         text: escapeControlsInText(`${note}\n\n${describeSettlement(settlement)}`),
       };
     }
     if (payment === undefined) throw await notSeen(which, url);
     const stale = isLast && Date.now() - lastAskedAt(payment) > newForMs;
-    const text = [...(stale ? nothingNewer(payment) : []), describe(payment, url)].join("\n");
-    return { json: { ...payment, stale }, text, code: stale ? 1 : 0 };
+    const staleness = stale ? nothingNewer(payment) : [];
+    const explanations = payment.explanations.map((one) => explanationAt(one, payment, url));
+    const says = show([...staleness, ...sayWithout(payment)].join("\n"), false);
+    return {
+      json: brief
+        ? briefOf(payment, explanations, { stale, says })
+        : { ...payment, explanations, stale, says },
+      text: [...staleness, describe(payment, explanations)].join("\n"),
+      code: stale ? 1 : 0,
+    };
   },
 });
+
+/** The short form of a payment for a program: how its last operation ended, and the cause. */
+function briefOf(
+  { id, network, verify, settle, settledAt, unrouted, transaction }: PaymentDetail,
+  explanations: readonly Advised[],
+  { stale, says }: { stale: boolean; says: string },
+) {
+  const operation = settle === null ? (verify === null ? null : "verify") : "settle";
+  const { outcome, status, reason, message } = settle ??
+    verify ?? { outcome: null, status: null, reason: null, message: null, ...unrouted };
+  const ended = { operation, outcome, status, reason, message, settledAt, transaction };
+  const causes = explanations.map(({ why: _, situation: __, ...cause }) => cause);
+  return { id, network, ...ended, causes, stale, says };
+}
 
 async function findSeen(reader: PaymentReader, which: string): Promise<PaymentDetail | undefined> {
   const id = which.toLowerCase() === "last" ? (await findLastAsked(reader))?.id : which;
@@ -133,12 +160,14 @@ async function findSeen(reader: PaymentReader, which: string): Promise<PaymentDe
 async function notSeen(which: string, url: string): Promise<KitError> {
   if (which.toLowerCase() !== "last") {
     return new KitError(`No payment with the id or transaction ${which} has been seen there`, {
+      code: "not-found",
       hints: [`List those that were: ${self} logs${atUrl(url)}`],
     });
   }
   // A mock has no chains to pay on, and `serve` needs a payer of its own.
   const isUp = (await askHarness(url).catch(() => undefined)) !== undefined;
   return new KitError("No payment has been seen there yet", {
+    code: "not-found",
     hints: [
       `Have a client verify or settle one${isUp ? `, or pay yourself: ${self} pay${atUrl(url)}` : "."}`,
       `Payments from before its start are not shown${isUp ? ", but for those of --state" : "; `serve` finds one by its settlement id"}.`,
@@ -163,7 +192,7 @@ function nothingNewer(payment: PaymentDetail): readonly string[] {
 }
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
-function describe(payment: PaymentDetail, url: string): string {
+function describe(payment: PaymentDetail, explanations: readonly Advised[]): string {
   const { id, network, payer, payerName, amount, transaction, ledger, unrouted } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
   // A request that holds no payment may name some of it.
@@ -192,7 +221,7 @@ function describe(payment: PaymentDetail, url: string): string {
     ...(ledger === null ? [] : [`ledger        ${ledger}`]),
     ...(transaction === null ? [] : [`transaction   ${transaction}`]),
     "",
-    ...explain(payment, url),
+    ...explain(payment, explanations),
     ...describeReceived(payment),
     "What happened:",
     ...(payment.omitted > 0 ? [`  ${payment.omitted} earlier lines are not shown`] : []),
@@ -239,13 +268,9 @@ function describeReceived({ received }: PaymentDetail): readonly string[] {
 /** An arrow below a column. */
 const markAt = (column: number) => `${" ".repeat(column - 1)}^`;
 
-function explain(payment: PaymentDetail, url: string): readonly string[] {
+function explain(payment: PaymentDetail, explanations: readonly Advised[]): readonly string[] {
   const { verify, settle } = payment;
-  const explanations = payment.explanations.map((one) => explanationAt(one, payment, url));
-  if (explanations.length === 0) {
-    const open = [verify, settle].some((view) => view?.outcome === "open");
-    return open ? ["It is under way.", ""] : [...nothingWrong(payment), ""];
-  }
+  if (explanations.length === 0) return [...sayWithout(payment), ""];
   const message = settle?.message ?? verify?.message ?? null;
   return [
     // Where nothing more is known than was answered, the answer is the heading.
@@ -260,8 +285,10 @@ function explain(payment: PaymentDetail, url: string): readonly string[] {
   ];
 }
 
-/** A good payment can still be refused by its shop, which this service does not see. */
-function nothingWrong({ settle, settledAt }: PaymentDetail): readonly string[] {
+/** Of a payment with nothing to explain. A good one can still be refused by its shop, which this service does not see. */
+function sayWithout({ explanations, verify, settle, settledAt }: PaymentDetail): readonly string[] {
+  if (explanations.length > 0) return [];
+  if ([verify, settle].some((view) => view?.outcome === "open")) return ["It is under way."];
   if (settledAt !== null || settle?.outcome === "settled")
     return ["Nothing is wrong with it: it is settled."];
   return [

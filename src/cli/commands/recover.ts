@@ -22,7 +22,7 @@ import { createRecovery } from "../../service/relayer/recovery.ts";
 import { createOutcomes } from "../../service/relayer/slot.ts";
 import { self } from "../../util/self-command.ts";
 import { renderTable } from "../../util/text.ts";
-import { defineCommand, flag, jsonFlag, onlyNetworkOptions, option } from "../kit/command.ts";
+import { defineCommand, flag, onlyNetworkOptions, option } from "../kit/command.ts";
 import { withLedger } from "../kit/with-database.ts";
 
 export const recover = defineCommand({
@@ -38,7 +38,6 @@ export const recover = defineCommand({
       },
     ),
     "dry-run": flag("print what would be recovered, and send nothing"),
-    json: jsonFlag,
   },
   variables: variablesOf("recover"),
 
@@ -158,7 +157,6 @@ export const stranded = defineCommand({
       read: readMoment,
       example: "2026-11-01",
     }),
-    json: jsonFlag,
   },
   variables: chainVariables,
 

@@ -8,7 +8,7 @@ import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { type Reexamined, reexamine } from "../../service/relayer/reexamine.ts";
 import { KitError } from "../../util/errors.ts";
-import { defineCommand, flag, jsonFlag, onlyNetworkOptions, option } from "../kit/command.ts";
+import { defineCommand, flag, onlyNetworkOptions, option } from "../kit/command.ts";
 import { withLedger } from "../kit/with-database.ts";
 import { renderOutcomes } from "./recover.ts";
 
@@ -24,7 +24,6 @@ export const settlementsReexamine = defineCommand({
       example: `0x${"0123456789abcdef".repeat(4)}`,
     }),
     "dry-run": flag("say what the chain shows, and change nothing"),
-    json: jsonFlag,
   },
   variables: chainVariables,
   exitCodes: "0 if none stays undecided, else 1",
@@ -62,7 +61,7 @@ async function findUndecided(
   networks: readonly NetworkConfig[],
 ): Promise<Settlement> {
   const settlement = await ledger.claims.find(id);
-  if (settlement === null) throw new KitError(`There is no settlement ${id}`);
+  if (settlement === null) throw new KitError(`There is no settlement ${id}`, { code: "not-found" });
   if (settlement.state !== "submitted") {
     throw new KitError(`The settlement is ${settlement.state}: nothing is left to examine`);
   }

@@ -4,21 +4,20 @@ import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { writeState } from "../../harness/run/state-file.ts";
+import { maximumScheme, methods, schemes, transferMethods } from "../../methods/methods.ts";
 import { localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
 import { paymentTerms as terms } from "../../payer/terms.ts";
-import { nameOfTestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
+import { nameOfTestPayer, type TestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { settleAnswerSchema } from "../../protocol/answers.ts";
 import type { Address } from "../../protocol/hex.ts";
-import { transferMethods } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
-import { inShell, self } from "../../util/self-command.ts";
+import { inShell, self, selfWords } from "../../util/self-command.ts";
 import {
   addressOption,
   atUrl,
   defineCommand,
   flag,
-  jsonFlag,
   networkFileOption,
   networkOptions,
   option,
@@ -70,6 +69,7 @@ export const pay = defineCommand({
     }),
     "pay-to": addressOption(terms.payTo.help),
     ...assetOption,
+    scheme: option("NAME", terms.scheme.help, { read: readOneOf(schemes), example: "upto" }),
     method: option("NAME", terms.method.help, {
       read: readOneOf(transferMethods),
       example: "permit2",
@@ -92,10 +92,11 @@ export const pay = defineCommand({
     }),
     ...networkFileOption,
     url: urlOption,
+    json: flag("print one line of JSON: the two answers, and what became of the payment"),
   },
 
-  async run({ network, payer, amount, method, upto, url, "pay-to": payTo, ...flags }, { print }) {
-    const { asset, version, approval: isApproved } = flags;
+  async run({ network, payer, amount, method, upto, url, "pay-to": payTo, json, ...flags }, { print }) {
+    const { asset, scheme, version, approval: isApproved } = flags;
     const approval = flags["approval-transaction"] ? "transaction" : isApproved;
     const harness = await findHarness(url);
     const units = unitsOf(tokenNamed(requireRunning(harness, network), asset));
@@ -108,38 +109,57 @@ export const pay = defineCommand({
       x402Version: version,
       payTo,
       asset,
-      scheme: max === undefined ? "exact" : "upto",
+      scheme: scheme ?? (max === undefined ? undefined : maximumScheme),
       max,
       approval,
-      method: method ?? (approval === false ? undefined : "permit2"),
+      method:
+        method ?? (approval === false ? undefined : methods.findLast(({ spender }) => spender)?.transfer),
     };
-    const { settle, tookMs } = await payOnHarness(harness, payment, (operation, { status, body }) =>
-      print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`),
-    ).catch((error: unknown) => {
+    const show: Parameters<typeof payOnHarness>[2] = (operation, { status, body }) =>
+      print(`${operation}  ${status}  ${JSON.stringify(body, null, 2)}`);
+    const made = await payOnHarness(harness, payment, json ? undefined : show).catch((error: unknown) => {
       if (!(error instanceof KitError)) throw error;
       const at = atUrl(url);
       throw new KitError(error.message, {
         cause: error.cause,
+        code: error.code,
         hints: [
           ...error.hints,
           `What the facilitator saw of it: ${self} why${at}; faults that are set: ${self} fault list${at}`,
         ],
       });
     });
+    const { verify, settle, tookMs } = made;
+    const id = settle.headers.location?.split("/").at(-1) ?? "last";
     const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;
-    const told = formatAmount(paid, units);
-    print(`\n${settled ? "Settled" : "Not settled:"} ${told} on ${network} in ${Math.round(tookMs)} ms.`);
-    if (!settled) print(`What is wrong, and what to do: ${self} why${atUrl(url)}`);
-    return settled ? 0 : 1;
+    const amountText = formatAmount(paid, units);
+    return {
+      json: {
+        ...{ settled, network, payer, amount: `${paid}`, token: units, tookMs },
+        verify: { status: verify.status, body: verify.body },
+        settle: { status: settle.status, body: settle.body },
+        command: settled ? null : [...selfWords, "why", id, "--url", url],
+      },
+      text: [
+        `\n${settled ? "Settled" : "Not settled:"} ${amountText} on ${network} in ${Math.round(tookMs)} ms.`,
+        ...(settled ? [] : [`What is wrong, and what to do: ${self} why${atUrl(url)}`]),
+      ].join("\n"),
+      code: settled ? 0 : 1,
+    };
   },
 });
 
 export const payers = defineCommand({
-  options: { json: jsonFlag },
+  options: {},
 
   async run() {
     const accounts = Object.fromEntries(
-      Object.entries(testPayers).map(([name, { address, privateKey }]) => [name, { address, privateKey }]),
+      Object.entries<TestPayer>(testPayers).map(
+        ([name, { address, privateKey, outcome, settleOutcome = outcome }]) => [
+          name,
+          { address, privateKey, verify: outcome, settle: settleOutcome },
+        ],
+      ),
     );
     const warning = "These keys are published for tests: never send anything of value to them.";
     return { json: accounts, text: [...describePayers(accounts), "", warning].join("\n") };
@@ -156,12 +176,14 @@ export const fund = defineCommand({
     url: urlOption,
   },
 
-  async run({ network, to, amount, asset, url, units: isUnits }, { print }) {
+  async run({ network, to, amount, asset, url, units: isUnits }) {
     const units = unitsOf(tokenNamed(requireRunning(await findHarness(url), network), asset));
-    const given = amount(units, isUnits);
-    await createControlClient(url).fund({ network, to, amount: `${given}`, units: true, asset });
-    print(`${to} has ${formatAmount(given, units)} more on ${network} (${given} of its smallest unit).`);
-    return 0;
+    const more = amount(units, isUnits);
+    await createControlClient(url).fund({ network, to, amount: `${more}`, units: true, asset });
+    return {
+      json: { network, to, amount: `${more}`, token: units },
+      text: `${to} has ${formatAmount(more, units)} more on ${network} (${more} of its smallest unit).`,
+    };
   },
 });
 
@@ -178,14 +200,16 @@ export const approve = defineCommand({
     url: urlOption,
   },
 
-  async run({ network, account, amount, asset, url, units: isUnits }, { print }) {
+  async run({ network, account, amount, asset, url, units: isUnits }) {
     const units = unitsOf(tokenNamed(requireRunning(await findHarness(url), network), asset));
     const allowed = amount?.(units, isUnits);
     const most = `${allowed ?? 2n ** 256n - 1n}`;
     await createControlClient(url).approve({ network, account, amount: most, units: true, asset });
     const shown = allowed === undefined ? `all ${units.symbol}` : formatAmount(allowed, units);
-    print(`Permit2 may take ${shown} of ${account} on ${network}.`);
-    return 0;
+    return {
+      json: { network, account, amount: most, token: units },
+      text: `Permit2 may take ${shown} of ${account} on ${network}.`,
+    };
   },
 });
 
@@ -200,11 +224,11 @@ export const advanceTime = defineCommand({
     url: urlOption,
   },
 
-  async run({ network, seconds, url }, { print }) {
+  async run({ network, seconds, url }) {
     requireRunning(await findHarness(url), network);
     const { now } = await createControlClient(url).advanceTime({ network, seconds });
-    print(`On ${network} it is ${new Date(now * 1_000).toISOString().replace(".000", "")}.`);
-    return 0;
+    const time = new Date(now * 1_000).toISOString().replace(".000", "");
+    return { json: { network, now, time }, text: `On ${network} it is ${time}.` };
   },
 });
 
@@ -214,7 +238,7 @@ export const stateSave = defineCommand({
     from: urlOption,
   },
 
-  async run({ file, from }, { print, printError }) {
+  async run({ file, from }, { printError }) {
     await findHarness(from);
     const session = await createControlClient(from).session();
     await writeState(file, session);
@@ -225,18 +249,22 @@ export const stateSave = defineCommand({
         `Warning: the file has signatures of ${strangers.join(", ")}, which are no test payers. They are valid on the real networks too: until such a payment expires, whoever has the file can submit it to the token there.`,
       );
     }
-    print(`Wrote ${file}. Go on from it, on any machine: ${self} up --state ${inShell(file)}`);
-    return 0;
+    return {
+      json: { file, strangers, command: [...selfWords, "up", "--state", file] },
+      text: `Wrote ${file}. Go on from it, on any machine: ${self} up --state ${inShell(file)}`,
+    };
   },
 });
 
 export const reset = defineCommand({
   options: { url: urlOption },
 
-  async run({ url }, { print }) {
-    const { networks } = await findHarness(url);
+  async run({ url }) {
+    const networks = Object.keys((await findHarness(url)).networks);
     await createControlClient(url).reset();
-    print(`${Object.keys(networks).join(", ")} and the facilitator are as they were at the start.`);
-    return 0;
+    return {
+      json: { networks },
+      text: `${networks.join(", ")} and the facilitator are as they were at the start.`,
+    };
   },
 });

@@ -8,7 +8,6 @@ import {
   addressOption,
   defineCommand,
   flag,
-  jsonFlag,
   onlyNetworkOptions,
   option,
   textOption,
@@ -49,7 +48,7 @@ export const settlementsList = defineCommand({
         return cursor;
       },
     }),
-    json: jsonFlag,
+    json: flag("print JSON"),
     csv: flag("print CSV (RFC 4180), for reconciliation: amounts in smallest units, times in ISO 8601"),
   },
 
@@ -121,7 +120,6 @@ export const settlementsShow = defineCommand({
       example: `0x${"0123456789abcdef".repeat(4)}`,
       required: true,
     }),
-    json: jsonFlag,
   },
 
   run: ({ id }, _terminal, { databaseUrl }) =>
@@ -129,6 +127,7 @@ export const settlementsShow = defineCommand({
       const settlement = await ledger.claims.find(id);
       if (settlement === null) {
         throw new KitError(`There is no settlement ${id}`, {
+          code: "not-found",
           hints: [
             "Nothing was claimed for this payment: either it was never settled here, or it was refused.",
           ],

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { KitError } from "../../util/errors.ts";
-import { defineCommand, flag, jsonFlag, textOption } from "../kit/command.ts";
+import { defineCommand, flag, textOption } from "../kit/command.ts";
 import { describeFiles, entering, readTemplates, type Written, writeFiles } from "../kit/files.ts";
 
 /** The commit of the x402 project with whose suite the files were tried, and where it is public. */
@@ -36,7 +36,6 @@ export const upstreamE2e = defineCommand({
     }),
     commit: flag("write nothing, and print the commit that the files were tried with"),
     "dry-run": flag("write nothing, and say what would be written"),
-    json: jsonFlag,
   },
 
   async run({ folder, commit, "dry-run": isDry }) {
@@ -55,13 +54,17 @@ export const upstreamE2e = defineCommand({
         "",
         describeCommit(found),
         "",
-        ...nextCommands(folder, files),
+        ...keepsOthers(files),
+        "Next, with pnpm 10:",
+        "",
+        ...nextCommands(folder).map((command) => `  ${command}`),
       ].join("\n"),
       json: {
         folder: join(folder, "e2e", place),
         files: files.map(({ path, is }) => ({ path, is })),
         tried: tried.commit,
         found: found ?? null,
+        next: nextCommands(folder),
       },
     };
   },
@@ -84,17 +87,16 @@ function describeCommit(found: string | undefined): string {
   return `Warning: they were tried with commit ${tried.commit} of ${tried.repository}; ${here}. The suite may expect something else of a facilitator by now.`;
 }
 
-/** The commands to run next. Files that were left as they are may do something else. */
-function nextCommands(folder: string, files: readonly Written[]): readonly string[] {
-  const [first, ...others] = steps;
+/** Says how to get the files that were left as they are: they may do something else. */
+function keepsOthers(files: readonly Written[]): readonly string[] {
   const left = files.filter(({ is }) => is === "other").map(({ path }) => path);
-  return [
-    ...(left.length === 0
-      ? []
-      : [`To have this version's ${left.join(", ")}: remove yours, and call this again.`, ""]),
-    "Next, with pnpm 10:",
-    "",
-    `  ${entering(join(folder, "e2e"))}${first}`,
-    ...others.map((step) => `  ${step}`),
-  ];
+  return left.length === 0
+    ? []
+    : [`To have this version's ${left.join(", ")}: remove yours, and call this again.`, ""];
+}
+
+/** The commands to run next. */
+function nextCommands(folder: string): readonly string[] {
+  const [first, ...others] = steps;
+  return [`${entering(join(folder, "e2e"))}${first}`, ...others];
 }

@@ -134,7 +134,9 @@ function readArguments(
     if (token.kind === "positional") {
       const meant = unnamed.shift();
       if (meant !== undefined) {
-        given.set(meant, token.value);
+        const before = given.get(meant);
+        given.set(meant, before === undefined ? token.value : `${before}\0${token.value}`);
+        if (known.get(meant)?.isList === true) unnamed.unshift(meant);
         continue;
       }
       const hint = suggest(token.value, options);

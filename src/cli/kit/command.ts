@@ -11,6 +11,7 @@ import {
 } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
 import { type VariableName, variables } from "../../config/variables.ts";
+import { dialects } from "../../protocol/catalogue.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { payToPolicies } from "../../protocol/signed-payment.ts";
@@ -24,6 +25,26 @@ export type CommandTerminal = Terminal & {
   networks: KnownNetworks;
   /** Warnings about the file `.env`. */
   warnings: readonly ConfigurationProblem[];
+  /** For a command that runs others. */
+  program: Program;
+};
+
+/** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
+type Keyless = "keyless";
+
+/** A command of one word or, in a group, of two. */
+export type CommandEntry = readonly [
+  name: string,
+  summary: string,
+  load: () => Promise<Command>,
+  keyless: Keyless | undefined,
+];
+
+/** The whole of `x402-kit`. */
+export type Program = {
+  commands: readonly CommandEntry[];
+  /** Runs it with the given arguments; returns the exit code. */
+  main(args: readonly string[], terminal: Terminal): Promise<number>;
 };
 
 /** One option of a command: a flag, or a value. What is not given is false, or the default, or undefined. */
@@ -34,6 +55,8 @@ export type Option<T = unknown> = {
   placeholder?: string;
   /** True if the value is given without the option's name, in the order of such options: `fault base reset`. */
   positional?: boolean;
+  /** True of a positional one that takes all values from its own on. The text holds them, separated by NUL. */
+  isList?: boolean;
   /** True if it is everything after `--`, a command line. The text holds its words, separated by NUL. */
   isRest?: boolean;
   /** The variable that gives the value when the command line does not. */
@@ -65,9 +88,9 @@ export type Command<O extends Options = Options, E = unknown> = {
   options: O;
   /** The variables that it reads besides those of its options, since every user of the machine can see command lines. */
   variables?: readonly VariableName[];
-  /** The meaning of its exit codes, for `--help`, if they say more than success or failure. */
+  /** The meaning of its exit codes, for `--help`, if they say more than those of all commands. */
   exitCodes?: string;
-  /** The exit codes for a wrong command line and for other failures; 1 by default. */
+  /** The exit codes for a wrong command line and for other failures, if not those of the error's code. */
   failureCodes?: { readonly usage: number; readonly failed: number };
   /** The advice if its configuration lacks something, in a line. */
   adviseOnConfiguration?: () => string;
@@ -79,7 +102,10 @@ export type Command<O extends Options = Options, E = unknown> = {
   environment?: (env: Environment, values: Partial<Values<O>>) => E;
   /** Checks that need several values at once. A problem may be named after an option's variable. */
   check?: (values: Partial<Values<O>>) => readonly ConfigurationProblem[];
-  /** Gives the exit code, or what is to be printed. May throw the {@link Interruption} that cut it short. */
+  /**
+   * Gives what is to be printed, or the exit code of a command that prints by itself. May throw the {@link Interruption} that cut
+   * it short.
+   */
   run(values: Values<O>, terminal: CommandTerminal, environment: E): Promise<number | Outcome>;
 };
 
@@ -91,18 +117,18 @@ export type Outcome = {
   code?: number;
 };
 
-/** Names a command together with its options, so that `run` knows the types of their values. */
+/**
+ * Names a command together with its options, so that `run` knows the types of their values. Every command has `--json`; one that
+ * prints by itself defines its own.
+ */
 export function defineCommand<const O extends Options, E = undefined>(command: Command<O, E>): Command<O, E> {
-  return command;
+  return { ...command, options: { ...command.options, json: command.options.json ?? flag("print JSON") } };
 }
 
 /** A flag: off unless it is given. */
 export function flag(describe: string) {
   return { describe, read: () => true } satisfies Option<boolean>;
 }
-
-/** `--json` of commands that give an {@link Outcome}. */
-export const jsonFlag = flag("print JSON");
 
 /** The members of an option with a value besides its name and placeholder. */
 type OptionDetails = Omit<Partial<Option>, "placeholder" | "describe">;
@@ -257,6 +283,11 @@ export const localOptions = {
   ),
   ...contractOptions,
   ...payToOption,
+  reasons: option(
+    "DIALECT",
+    "the names that invalidReason and errorReason have: spec, the specification's (the default); reference, those of the public reference facilitator",
+    { read: readOneOf(dialects), example: "reference" },
+  ),
   ...networkFileOption,
   "cors-origins": variableOption("CORS_ORIGINS", { placeholder: "ORIGINS" }),
   discovery: flag(

@@ -40,6 +40,7 @@ const refused: PaymentLine = {
   message: "It is late.",
   fix: "Sign again.",
   more: null,
+  command: null,
   transaction: null,
   tookMs: 1,
 };

@@ -3,7 +3,7 @@ import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import type { OperationView, PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import { errorsSectionAt } from "../../protocol/catalogue-texts.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
-import { self } from "../../util/self-command.ts";
+import { self, selfWords } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl } from "./command.ts";
 import { paint } from "./terminal.ts";
@@ -29,6 +29,8 @@ export type PaymentLine = {
   message: string | null;
   /** The advice; null where nothing is wrong. */
   fix: string | null;
+  /** The first command of the advice that can be run as it is, by its words; null where there is none. */
+  command: readonly string[] | null;
   /** Where to read on; null where nothing is wrong. */
   more: string | null;
   transaction: string | null;
@@ -159,16 +161,31 @@ export function paintOutcome(outcome: string, text = outcome): string {
   return outcome === "open" || outcome === "pending" ? text : paint.bad(text);
 }
 
-/** An explanation for who reads it in a terminal: with commands to paste, and the address of a page. */
+/** An explanation with the command of its advice. */
+export type Advised = RefusalExplanation & Pick<PaymentLine, "command">;
+
+/** What may stand on a command line: a request that holds no payment names what it likes. */
+const oneWord = /^[\w-]+$/;
+
+/** An explanation as a terminal shows it: with commands to paste or to run, and the address of a page. */
 export function explanationAt(
   explanation: RefusalExplanation,
-  payment: Pick<PaymentSummary, "network" | "payer" | "amount" | "asset" | "token">,
+  {
+    network,
+    payer,
+    amount,
+    ...terms
+  }: Pick<PaymentSummary, "network" | "payer" | "amount" | "asset" | "token">,
   origin: string,
-): RefusalExplanation {
+): Advised {
+  const { fix, more } = explanation;
+  const isPlain = [network, payer, amount].every((word) => word === null || oneWord.test(word));
+  const payment = { ...terms, amount, ...(isPlain ? { network, payer } : { network: null, payer: null }) };
   return {
     ...explanation,
-    fix: withWholeCommands(explanation.fix, { at: atUrl(origin), ...payment }),
-    more: errorsSectionAt(explanation.more, origin),
+    fix: withWholeCommands(fix, { at: atUrl(origin), ...payment }),
+    command: commandIn(fix, { at: ` --url ${origin}`, ...payment }),
+    more: errorsSectionAt(more, origin),
   };
 }
 
@@ -192,16 +209,16 @@ export function withoutAdvice(message: string, advice: string): string {
 
 /** The advice on the worst finding, and a link; without repeating the message. */
 function adviceOn(
-  explanations: readonly RefusalExplanation[],
+  explanations: readonly Advised[],
   message: string | null,
-): Pick<PaymentLine, "fix" | "more"> {
+): Pick<PaymentLine, "fix" | "command" | "more"> {
   const [worst] = explanations;
-  if (worst === undefined) return { fix: null, more: null };
-  const { at, got, expected, fix, more } = worst;
-  if (got === null || message?.includes(got) === true) return { fix, more };
+  if (worst === undefined) return { fix: null, command: null, more: null };
+  const { at, got, expected, fix, command, more } = worst;
+  if (got === null || message?.includes(got) === true) return { fix, command, more };
   const facts =
     expected === null ? `${at === "" ? "got" : `${at}:`} ${got}` : `got ${got}; expected ${expected}`;
-  return { fix: `${fix} (${facts})`, more };
+  return { fix: `${fix} (${facts})`, command, more };
 }
 
 /** The beginning and the end of an address or a hash. */
@@ -216,6 +233,15 @@ export function shortenHex(hex: string): string {
 export function withWholeCommands(advice: string, context: AdviceContext): string {
   return advice.replace(/`(x402-kit |up --)([^`]*)`/g, (_, first: string, rest: string) => {
     const words = first === "up --" ? `up --${rest}` : rest;
-    return `\`${self} ${words}${optionsOf(words, context)}\``;
+    return `\`${self} ${words}${optionsOf(words, context) ?? ""}\``;
   });
+}
+
+/** The words of the first command in an advice that a payment makes whole; null if it has none. */
+function commandIn(advice: string, context: AdviceContext): readonly string[] | null {
+  for (const [, words = ""] of advice.matchAll(/`x402-kit ([^`]*)`/g)) {
+    const options = optionsOf(words, context);
+    if (options !== undefined) return [...selfWords, ...`${words}${options}`.split(" ")];
+  }
+  return null;
 }

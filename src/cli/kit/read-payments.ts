@@ -29,7 +29,11 @@ export function createPaymentReader(origin: string, token?: string) {
   const shownBy =
     "Only a running `x402-kit up` or `mock` shows payments, and the admin listener of `serve` (ADMIN_PORT); give its address by --url";
   const unreachable = (cause: unknown) =>
-    new KitError(`No payments can be read at ${origin}: nothing answers there`, { cause, hints: [shownBy] });
+    new KitError(`No payments can be read at ${origin}: nothing answers there`, {
+      cause,
+      code: "unreachable",
+      hints: [shownBy],
+    });
   const refused = (path: string, status: number | undefined, body?: unknown) => {
     const hint =
       status !== undefined && status >= 500
@@ -37,10 +41,14 @@ export function createPaymentReader(origin: string, token?: string) {
         : shownBy;
     const { error } = membersOf(body);
     const said = typeof error === "string" ? `: ${error}` : "";
-    return new KitError(`${origin}${path} answers with status ${status}${said}`, { hints: [hint] });
+    return new KitError(`${origin}${path} answers with status ${status}${said}`, {
+      code: "unexpected-answer",
+      hints: [hint],
+    });
   };
   const somethingElse = (path: string) =>
     new KitError(`${origin}${path} answers, and not with payments`, {
+      code: "unexpected-answer",
       hints: [shownBy, "An `up` of another version than this command may write them otherwise"],
     });
 
@@ -63,6 +71,7 @@ export function createPaymentReader(origin: string, token?: string) {
   function requireAccess(status: number | undefined): void {
     if (status !== 401) return;
     throw new KitError(`${origin} shows payments to those who have its token`, {
+      code: "unauthorized",
       hints: ["Give ADMIN_TOKEN of that `serve`: --token TOKEN, or the variable ADMIN_TOKEN."],
     });
   }

@@ -3,6 +3,7 @@ import { renderJunit } from "../../judge/frame/render-junit.ts";
 import { renderText } from "../../judge/frame/render-text.ts";
 import type { Report } from "../../judge/frame/report.ts";
 import { flag, textOption } from "./command.ts";
+import type { Failure } from "./failure.ts";
 import { requireWritable, writeOutput } from "./files.ts";
 
 /** The options for the formats of a report. */
@@ -23,13 +24,18 @@ export function requireReportFiles({ junit, html }: Formats): void {
   requireWritable({ junit, html });
 }
 
-/** Prints and writes a report in every format that was chosen; returns its exit code. */
+/**
+ * Prints and writes a report in every format that was chosen; returns its exit code.
+ *
+ * @param error why nothing could be judged, or not to the end: a member of the JSON
+ */
 export async function writeReport(
   report: Report,
   { json, junit, html }: Formats,
   print: (text: string) => void,
+  error?: Failure,
 ): Promise<number> {
-  if (json) print(JSON.stringify(report.json));
+  if (json) print(JSON.stringify({ ...report.json, error }));
   // The problem itself is printed as an error.
   else if (report.findings.length > 0) print(renderText(report));
   await writeOutput(junit, () => renderJunit(report));

@@ -23,7 +23,12 @@ export type ServeOptions = {
   serviceId: string;
   /** Its payments, which are kept from the first call on. */
   openTimeline(): Timeline;
+  /** Called with the URLs once payments are taken. */
+  onServing(urls: ServiceUrls): void;
 };
+
+/** Where a service listens. */
+type ServiceUrls = { url: string; metrics?: string; admin?: string };
 
 /** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */
 const maxVerifies = 2_500;
@@ -46,19 +51,22 @@ const maxLagMs = 1_000;
  * @throws ConfigurationError when a network is not what was configured, KitError when it cannot listen
  */
 export async function runService(interrupted: AbortSignal, options: ServeOptions): Promise<void> {
-  const { config, logger } = options;
+  const { config, logger, onServing } = options;
   const metricsServer = config.metrics && (await createMetricsServer(logger));
   const adminServer = await createAdminServer(options);
   const service = await composeService(options, metricsServer?.metrics);
   let isServing = false;
+  const beside: Partial<ServiceUrls> = {};
   try {
     // From now on, so that it can be seen why a start does not come to its end.
     if (metricsServer !== undefined && config.metrics !== undefined) {
       const url = await listen(metricsServer.app, config.metrics, "METRICS_");
-      logger.info({ url: `${url}/metrics` }, "serving metrics");
+      beside.metrics = `${url}/metrics`;
+      logger.info({ url: beside.metrics }, "serving metrics");
     }
     if (adminServer !== undefined && config.admin !== undefined) {
       const url = await listen(adminServer, config.admin, "ADMIN_");
+      beside.admin = url;
       logger.info({ url }, "showing payments to operators");
     }
     await service.start();
@@ -66,6 +74,7 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
     const url = await listen(service, config, "");
     await logNetworks(service, options);
     logger.info({ url: `${url}/v1` }, "serving");
+    onServing({ url: `${url}/v1`, ...beside });
     await untilAborted(interrupted);
     isServing = true;
   } finally {

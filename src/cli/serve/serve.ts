@@ -16,11 +16,15 @@ export const serve = defineCommand({
   usesEnvFile: true,
   showsWarnings: true,
   adviseOnConfiguration: adviseOnSetUp,
-  options: { migrate: flag("bring the database up to date first"), ...networkFileOption },
+  options: {
+    migrate: flag("bring the database up to date first"),
+    ...networkFileOption,
+    json: flag("print one line of JSON with the URLs once it serves"),
+  },
   variables: variablesOf("serve"),
   environment: readEnvironment,
 
-  async run({ migrate }, terminal, config) {
+  async run({ migrate, json }, terminal, config) {
     const interrupted = terminal.takeSignals();
     const [
       { createLogger },
@@ -76,7 +80,18 @@ export const serve = defineCommand({
     if (wrongClock !== null) logger.warn({ advice: wrongClock.advice }, wrongClock.detail);
     if (tracing !== undefined) logger.info("tracing: an OpenTelemetry SDK is registered");
     try {
-      await runService(interrupted, { config, signers, database, logger, serviceId, openTimeline });
+      const onServing = (urls: object) => {
+        if (json) terminal.print(JSON.stringify(urls));
+      };
+      await runService(interrupted, {
+        config,
+        signers,
+        database,
+        logger,
+        serviceId,
+        openTimeline,
+        onServing,
+      });
     } finally {
       tracing?.close();
       timeline?.close();

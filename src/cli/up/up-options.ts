@@ -56,7 +56,7 @@ export const upOptions = {
     "let requests without an API key act for the local organization, and `POST /close` end this; for test suites that know no keys",
   ),
   plain: flag(
-    "stand in for a public facilitator: the same as --open --pay-to any, so that a shop needs the URL and nothing else, and as strict and as lenient as the public reference facilitator",
+    "stand in for a public facilitator: the same as --open --pay-to any, so that a shop needs the URL and nothing else, and as strict, as lenient and with the same reasons as the public reference facilitator",
   ),
   claim: option(
     "KIND@NETWORK",
@@ -124,7 +124,9 @@ export const upOptions = {
   env: flag(
     "print lines for a .env when ready, and nothing else: URL, key, payTo, payer, RPC URLs; where an up listens at the port, those of that one",
   ),
-  json: flag("print one line of JSON when ready, and nothing else"),
+  json: flag(
+    "print one line of JSON when ready, and nothing else; where an up listens at the port, that of that one",
+  ),
 } as const satisfies Options;
 
 /** The problem with values that are right one by one. */
@@ -186,6 +188,7 @@ export function planUp(values: Values<typeof upOptions>, known: KnownNetworks, s
     recipient: values.recipient ?? saved?.recipient,
     payTo: values["pay-to"] ?? (plain ? "any" : (saved?.payTo ?? "contract")),
     strictness: plain ? "reference" : (saved?.strictness ?? "spec"),
+    reasons: values.reasons ?? (plain ? "reference" : (saved?.reasons ?? "spec")),
     organizations:
       values.organizations === undefined
         ? (saved?.organizations ?? [])

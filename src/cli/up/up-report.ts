@@ -35,6 +35,7 @@ export function describeUp(
     ...describePayTo(payToPolicy).map((text) => row("payTo may be", text)),
     row("paid at", `${organization.recipient}   (${organization.id})`),
     row("Studio", `${paint.strong(`${origin}/studio`)}   (every payment, as it happens)`),
+    row("MCP", `${origin}/mcp   (the same for coding agents)`),
     "",
     `curl -s ${facilitator.url}/supported`,
     `${self} pay --network ${network} --payer empty${url}`,

@@ -18,13 +18,13 @@ export const up = defineCommand({
   options: upOptions,
   check: checkUp,
 
-  async run(values, { print, printError, env, networks, takeSignals }) {
+  async run(values, { print, printError, env, networks, takeSignals, program }) {
     requireWritable({ state: values.state });
     const isForMachines = values.json || values.env;
-    const running = values.env ? await findRunning(values) : undefined;
+    const running = isForMachines ? await findRunning(values) : undefined;
     if (running !== undefined) {
       printError(`Of the x402-kit up that runs at ${originOf(running)}:`);
-      print(describeAsEnv(running));
+      print(values.json ? JSON.stringify(running) : describeAsEnv(running));
       return 0;
     }
     const fork = resolveForks(values.fork, values.networks, env);
@@ -57,6 +57,8 @@ export const up = defineCommand({
       seed: values.seed,
       journal: values.journal,
       studio: true,
+      mcp: async (url) =>
+        (await import("../mcp/http.ts")).createMcpRoute({ url, networkFile: env.NETWORKS_FILE, program }),
       onNews: values.quiet || isForMachines ? undefined : (news) => printNews(news),
       logger,
       signal: interrupted,

@@ -71,6 +71,7 @@ export function assembleHarness<N extends NetworkName>(
   const requireOpen = () => {
     if (closed !== undefined) {
       throw new KitError("This harness was closed", {
+        code: "closed",
         hints: ["It is used after close(), or after the block that declared it with `await using` was left."],
       });
     }
@@ -98,7 +99,7 @@ export function assembleHarness<N extends NetworkName>(
     async sign(spec) {
       requireOpen();
       const { nonce } = await control.nextAuthorizationNonce();
-      return (await signPayment(description, spec, nonce ?? undefined)).request;
+      return (await signPayment(description, spec, { nonce: nonce ?? undefined })).request;
     },
     ...speakFor(description.organization.apiKey, assembly, networks),
     as(idOrApiKey) {
@@ -198,7 +199,9 @@ function speakFor<N extends NetworkName>(
       const spec = { ...asked, payTo: asked.payTo ?? payToOf(description, asked.network, apiKey) };
       const { nonce } = await control.nextAuthorizationNonce();
       return inTurn(spec.network, async () => {
-        const { request, settleRequest, payment } = await signPayment(description, spec, nonce ?? undefined);
+        const { request, settleRequest, payment } = await signPayment(description, spec, {
+          nonce: nonce ?? undefined,
+        });
         const verify = await caller.verify(request);
         const settle = await caller.settle(
           settleRequest,

@@ -1,19 +1,24 @@
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { methodsOf, type Scheme, type TransferMethod } from "../../methods/methods.ts";
+import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
 import { readOffer } from "../../payer/read-offer.ts";
-import { bodiesOf, headerOf, signOffer, transferOf } from "../../payer/sign-payment.ts";
+import { bodiesOf, headerOf, methodFor, signOffer } from "../../payer/sign-payment.ts";
 import { type Amount, toUnits } from "../../payer/terms.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
-import { type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
+import { deploymentOf, type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { type Payer, type PaymentSpec, paymentSpec, readPayer } from "../control/pay.ts";
+
+/** The answer of a shop. If it refuses the payment with another 402, `findings` say how the payment differs from its offers. */
+export type BoughtResponse = Response & { findings?: readonly RefusalExplanation[] };
 
 /** Buys at shops. */
 export type HarnessBuyer = {
   /** `fetch`, which pays once where the answer is 402, and gives the answer to the payment. */
-  fetch(url: string | URL, init?: RequestInit): Promise<Response>;
+  fetch(url: string | URL, init?: RequestInit): Promise<BoughtResponse>;
   /**
    * Signs what the shop asks for, and sends it nowhere: the headers of the payment, to be sent by `fetch` as often as one likes.
    *
@@ -49,8 +54,11 @@ export function createHarnessBuyer(
       const first = await fetch(url, init);
       if (first.status !== 402) return first;
       const headers = new Headers(init?.headers);
-      for (const [name, value] of Object.entries(await pay(buyer, first))) headers.set(name, value);
-      return fetch(url, { ...init, headers });
+      const payment = await pay(buyer, first);
+      for (const [name, value] of Object.entries(payment)) headers.set(name, value);
+      const answer = await fetch(url, { ...init, headers });
+      if (answer.status !== 402) return answer;
+      return Object.assign(answer, { findings: await compare(payment, answer, description) });
     },
     async sign(url, init) {
       const response = await fetch(url, init);
@@ -82,6 +90,26 @@ async function pay(
   return { [name]: value };
 }
 
+/** Compares a refused payment with the offers of the second 402. */
+async function compare(
+  payment: Record<string, string>,
+  answer: Response,
+  description: HarnessDescription,
+): Promise<RefusalExplanation[]> {
+  // Explanations are loaded only if they are needed: tests start without them.
+  const [{ comparePayment }, { readChallenges }, { explanationOf }] = await Promise.all([
+    import("../../observe/explain/compare-payment.ts"),
+    import("../../observe/explain/explain-shop.ts"),
+    import("../../observe/explain/explanations.ts"),
+  ]);
+  const { headers } = answer;
+  const { challenges } = readChallenges({ headers, body: await answer.clone().text() });
+  const context = { ...deploymentOf(description), now: undefined };
+  return Object.entries(payment).flatMap(([name, value]) =>
+    comparePayment({ name, value }, challenges, context).map(explanationOf),
+  );
+}
+
 type Headers = { Authorization: string };
 
 /** The configuration of a shop with `@x402/express`, `@x402/hono` or `@x402/next`. */
@@ -93,12 +121,12 @@ export type ShopConfig = {
   };
   /** The price of a route: `paymentMiddleware({ "GET /report": { accepts } }, server)`. */
   accepts: {
-    scheme: "exact" | "upto";
+    scheme: Scheme;
     network: `eip155:${number}`;
     payTo: Address;
     price: { asset: Address; amount: string; extra: { name: string; version: string } };
-    /** Where that is not by EIP-3009. */
-    extra?: { assetTransferMethod: "permit2" };
+    /** Where that is not the usual one of the scheme. */
+    extra?: { assetTransferMethod: TransferMethod };
   };
 };
 
@@ -122,11 +150,11 @@ export function describeShop(
   }: { network: string; amount: Amount; apiKey: string; options: ShopOptions },
 ): ShopConfig {
   requireGiven(options, shopOptions, "options");
-  const { scheme = "exact" } = options;
   const running = requireRunning(description, network);
   const { caip2 } = running;
   const asset = tokenNamed(running, options.asset);
-  const method = transferOf(options, asset);
+  const { scheme, transfer } = methodFor(options, asset);
+  const isUsual = transfer === methodsOf(scheme)[0]?.transfer;
   const headers = { Authorization: `Bearer ${apiKey}` };
   const { address, name, version } = asset;
   return {
@@ -139,8 +167,7 @@ export function describeShop(
       network: caip2,
       payTo: payToOf(description, network, apiKey),
       price: { asset: address, amount: `${toUnits(amount, asset)}`, extra: { name, version } },
-      // Scheme “upto” has no other way.
-      ...(scheme === "exact" && method === "permit2" && { extra: { assetTransferMethod: "permit2" } }),
+      ...(!isUsual && { extra: { assetTransferMethod: transfer } }),
     },
   };
 }

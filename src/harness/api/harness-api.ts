@@ -9,6 +9,7 @@ import type { PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import type { LocalTokenName, LocalTokens } from "../../payer/local-chains.ts";
 import type { Amount } from "../../payer/terms.ts";
 import type { ProblemDetails, SettleAnswer, VerifyAnswer } from "../../protocol/answers.ts";
+import type { Dialect } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { AddedBy, Asset, BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
@@ -281,6 +282,11 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
    * await createHarness({ networks: ["base"], payTo: "any" })
    */
   payTo?: PayToPolicy;
+  /**
+   * The names that `invalidReason` and `errorReason` have: the specification's, or with `reference` those of the public reference
+   * facilitator. As `REASONS` of `serve`; `spec` by default.
+   */
+  reasons?: Dialect;
   /**
    * Organizations besides that one, with recipients and limits of their own. Each has an API key, by which
    * {@link Harness.as} speaks for it.

@@ -4,6 +4,7 @@ import { readNetworkData, readNetworkFile } from "../../config/network-file.ts";
 import { type LocalOrganization, readOrganizations } from "../../config/organization-file.ts";
 import { settleWaitBoundsMs } from "../../config/serve-config.ts";
 import { attempt, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
+import { dialects } from "../../protocol/catalogue.ts";
 import { readAddress } from "../../protocol/hex.ts";
 import {
   type Asset,
@@ -61,6 +62,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
     port = 0,
     settleWaitMs,
     payTo,
+    reasons,
   } = options;
   const known = readKnownNetworks(options.networkFile, add);
   const given = options.networks ?? (networkNames as readonly NetworkName[] as readonly N[]);
@@ -119,6 +121,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
       settleWaitMs,
       recipient: recipient?.address,
       payTo,
+      reasons,
       organizations,
       seed,
       recovery,
@@ -138,6 +141,7 @@ const simpleOptions = {
   settleWaitMs: { ...wholeNumber(settleWaitBoundsMs.least, settleWaitBoundsMs.most), example: "5000" },
   logLevel: oneOf(logLevels),
   payTo: { ...oneOf(payToPolicies), example: '"any"' },
+  reasons: { ...oneOf(dialects), example: '"reference"' },
   recovery: aBoolean,
   journal: aBoolean,
   studio: aBoolean,

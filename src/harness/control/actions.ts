@@ -1,4 +1,7 @@
 import { z } from "zod";
+import { methodViewSchema } from "../../methods/method-view.ts";
+import { methods } from "../../methods/methods.ts";
+import { viewOf } from "../../methods/people.ts";
 import type { FaultForm } from "../../observe/studio/harness-views.ts";
 import { paymentSummarySchema } from "../../observe/timeline/payment-view.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
@@ -95,7 +98,7 @@ export const actions = {
       more: `${network}: ${amount}${units ? " of the smallest unit" : ""} to ${to}`,
     }),
   }),
-  /** Has an account let Permit2 take so much of its tokens. */
+  /** Has an account let Permit2, and whatever else payers approve, take so much of its tokens. */
   approve: action({
     route: "POST /harness/approve",
     docs: { summary: "Lets Permit2 take tokens of an account", answer: "How much it may take" },
@@ -115,10 +118,17 @@ export const actions = {
     answer: z.object({ verify: z.unknown(), settle: z.unknown() }),
     async run(harness, body) {
       const { pay } = await import("./pay.ts");
-      const payment = await readPayment(body, () => runningChain(harness, body.network).now());
-      const { verify, settle } = await pay(harness.description, payment);
+      const { payment, times } = await readPayment(body, () => runningChain(harness, body.network).now());
+      const { verify, settle } = await pay(harness.description, payment, undefined, times);
       return { verify: verify.body, settle: settle.body };
     },
+  }),
+  listMethods: action({
+    route: "GET /harness/methods",
+    docs: { summary: "The payment methods there are, the usual one first", answer: "Each of them" },
+    body: noBody,
+    answer: z.array(methodViewSchema),
+    run: () => methods.toReversed().map(viewOf),
   }),
   advanceTime: action({
     route: "POST /harness/advance-time",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type ErrorCode, errorCodes } from "../../util/error-codes.ts";
 import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
 import { mostUnpacked } from "../../util/unpack.ts";
@@ -31,6 +32,8 @@ export const controlOf = (harness: ControlledHarness): HarnessControl =>
 
 const refusalSchema = z.object({
   error: z.string(),
+  // Another version may have others.
+  code: z.enum(Object.keys(errorCodes) as ErrorCode[]).catch("failed"),
   because: z.array(z.string()).default([]),
   hints: z.array(z.string()).default([]),
 });
@@ -55,6 +58,7 @@ export function createControlClient(origin: string): HarnessControl {
           (cause, message) => new Error(message, { cause }),
           undefined,
         ),
+        code: data?.code ?? "unexpected-answer",
         hints: data?.hints ?? [],
       },
     );

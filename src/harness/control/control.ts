@@ -22,13 +22,15 @@ export function controlRoutes(
   app.setErrorHandler((error, request, reply) => {
     const refusal = controlRefusal(error);
     if (refusal !== undefined) {
-      return reply.code(refusal.status).send({ error: refusal.message, because: [], hints: [] });
+      return reply
+        .code(refusal.status)
+        .send({ error: refusal.message, code: "configuration", because: [], hints: [] });
     }
     const refused = error instanceof KitError;
     const message = asText(Reflect.get(Object(error), "message"));
-    const hints = refused ? error.hints : [];
+    const { code, hints } = refused ? error : ({ code: "unforeseen", hints: [] } as const);
     if (!refused) request.log.error({ err: error }, "the harness could not do the action");
-    return reply.code(refused ? 400 : 500).send({ error: message, because: causesOf(error), hints });
+    return reply.code(refused ? 400 : 500).send({ error: message, code, because: causesOf(error), hints });
   });
 
   for (const { route, body, run, news } of Object.values<AnyAction>(actions)) {

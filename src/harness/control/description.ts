@@ -1,4 +1,6 @@
 import { z } from "zod";
+import type { Deployment } from "../../observe/explain/deployment.ts";
+import { localContracts } from "../../payer/local-chains.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName, networkNames } from "../../protocol/networks.ts";
 import { address, bytes32 } from "../../protocol/primitives.ts";
@@ -81,6 +83,22 @@ export function notRunning(network: NetworkName, running: object): string {
 
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
 
+/** What explanations compare payments and offers with: the contracts, tokens and settings of a harness. */
+export function deploymentOf({ networks, payToPolicy }: HarnessDescription): Deployment {
+  const running = Object.entries(networks);
+  const contracts = running.flatMap(([name, { tier, facilitatorContract }]) => {
+    const known = builtInNetworks.named(name)?.tier ?? tier;
+    return known === undefined ? [] : [[known, facilitatorContract] as const];
+  });
+  return {
+    contracts: { ...localContracts, ...Object.fromEntries(contracts) },
+    payTo: payToPolicy ?? "contract",
+    tokens: Object.fromEntries(
+      running.map(([name, { asset, tokens = {} }]) => [name, [asset, ...Object.values(tokens)]]),
+    ),
+  };
+}
+
 /** Where payments go to the organization with an API key: the facilitator contract, or its own recipient where that is allowed. */
 export function payToOf(harness: HarnessDescription, network: NetworkName, apiKey: string): Address {
   const { payTo, facilitatorContract } = requireRunning(harness, network);
@@ -128,7 +146,7 @@ export async function askHarness(origin: string): Promise<HarnessDescription | u
     const cause = error instanceof KitError ? error.cause : error;
     // It answers, and not with JSON.
     if (cause instanceof SyntaxError) return undefined;
-    throw new KitError(`Nothing answers at ${origin}`, { cause });
+    throw new KitError(`Nothing answers at ${origin}`, { cause, code: "unreachable" });
   }
 }
 
@@ -144,14 +162,16 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
     description = await askHarness(origin);
   } catch (error) {
     if (!(error instanceof KitError)) throw error;
-    const { message, cause } = error;
+    const { message, cause, code } = error;
     throw new KitError(message, {
       cause,
+      code,
       hints: [`Start it in another terminal: ${self} up`, `If it listens elsewhere, give ${address}`],
     });
   }
   if (description !== undefined) return description;
   throw new KitError(`What answers at ${origin} is not an x402-kit harness`, {
+    code: "unexpected-answer",
     hints: [`Give ${address}`, "An `x402-kit mock` has no chains to act on: this needs `x402-kit up`"],
   });
 }
@@ -164,5 +184,5 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
 export function requireRunning({ networks }: Running, network: NetworkName): RunningNetwork {
   const running = networks[network];
   if (running !== undefined) return running;
-  throw new KitError(notRunning(network, networks));
+  throw new KitError(notRunning(network, networks), { code: "not-found" });
 }

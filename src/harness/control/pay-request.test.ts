@@ -3,9 +3,7 @@ import { payRequest, readPayment } from "./pay-request.ts";
 
 const asked = { network: "base", payer: "funded", amount: "1" };
 const read = (times: object) =>
-  readPayment(payRequest.parse({ ...asked, ...times }), async () => 1_000n).then(
-    ({ authorization }) => authorization,
-  );
+  readPayment(payRequest.parse({ ...asked, ...times }), async () => 1_000n).then(({ times }) => times);
 
 test("times are taken as unix seconds, or from the chain's time", async () => {
   expect(await read({})).toEqual({});

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { maximumScheme } from "../../methods/methods.ts";
 import { forTimes, type PaymentTimes, timeFields } from "../../methods/payment-times.ts";
-import { permitTimes } from "../../methods/permit2/permit2-payload.ts";
 import { jsonAmount, termMembers } from "../../payer/payment-order.ts";
 import { usual } from "../../payer/terms.ts";
 import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";
@@ -12,12 +12,14 @@ const time = z
   .string()
   .regex(/^(\d{1,15}|now([+-]\d{1,13})?)$/, 'is neither unix seconds nor as "now-60" or "now+600"');
 
-const { scheme: _, resource: __, ...terms } = termMembers;
+const { resource: _, ...terms } = termMembers;
 
 /** The body of `POST /harness/pay`, with a test payer by its name. */
 export const payRequest = strictMembers({
   ...terms,
   network: z.string(),
+  /** If left out, the one that has a maximum where there is one, or else “exact”. */
+  scheme: terms.scheme.unwrap().optional(),
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]).default(usual.payer),
   /** By Permit2: whether an approval is sent along (EIP-2612), or as a transaction of the payer's. */
   approval: z.union([z.boolean(), z.literal("transaction")]).optional(),
@@ -26,7 +28,7 @@ export const payRequest = strictMembers({
 });
 
 /**
- * The payment that is asked for, with its times in unix seconds.
+ * The payment that is asked for, and its times in unix seconds, where they are named.
  *
  * @param readNow the chain's time, which is only read for what is said from now
  * @throws {KitError} for a time before 1970
@@ -34,7 +36,7 @@ export const payRequest = strictMembers({
 export async function readPayment(
   asked: z.infer<typeof payRequest>,
   readNow: () => Promise<bigint>,
-): Promise<PaymentSpec> {
+): Promise<{ payment: PaymentSpec; times: Partial<PaymentTimes> }> {
   async function read(name: string, text: string): Promise<bigint> {
     const seconds = text.startsWith("now")
       ? (await readNow()) + BigInt(text.slice(3).replace("+", ""))
@@ -42,18 +44,13 @@ export async function readPayment(
     if (seconds < 0n) throw new KitError(`${name}: ${text} is before 1970, where unix time begins`);
     return seconds;
   }
-  const authorization: Partial<PaymentTimes> = {};
+  const times: Partial<PaymentTimes> = {};
   for (const { name } of timeFields) {
     const text = asked[name];
-    if (text !== undefined) authorization[name] = await read(name, text);
+    if (text !== undefined) times[name] = await read(name, text);
   }
   const { validAfter: _, validBefore: __, units, amount, max, ...terms } = asked;
-  const isByPermit2 = terms.method === "permit2" || max !== undefined || terms.asset !== undefined;
-  return {
-    ...terms,
-    amount: jsonAmount(amount, units),
-    max: jsonAmount(max, units),
-    scheme: max === undefined ? "exact" : "upto",
-    ...(isByPermit2 ? { permit: permitTimes(authorization) } : { authorization }),
-  };
+  const { scheme = max === undefined ? undefined : maximumScheme } = terms;
+  const amounts = { amount: jsonAmount(amount, units), max: jsonAmount(max, units) };
+  return { payment: { ...terms, scheme, ...amounts }, times };
 }

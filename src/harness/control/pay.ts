@@ -1,16 +1,11 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import type { WrittenRequest } from "../../methods/build-request.ts";
-import type { Authorization } from "../../methods/exact-eip3009/authorization.ts";
-import { askNextApproval, askNextTransaction } from "../../methods/on-chain/payer-state.ts";
-import { forTimes } from "../../methods/payment-times.ts";
-import { approvalExtension } from "../../methods/permit2/approval.ts";
-import { transactionExtension } from "../../methods/permit2/approval-transaction.ts";
-import type { Permit } from "../../methods/permit2/permit.ts";
-import { signApprovalTransaction } from "../../methods/permit2/sign-approval-transaction.ts";
-import { type PayerSigner, permitMembers, signApproval } from "../../methods/permit2/sign-permit.ts";
+import { methods, methodsOf } from "../../methods/methods.ts";
+import { type PayerTerms, type SignedInstead, signedInstead } from "../../methods/payer-terms.ts";
+import type { PayerSigner } from "../../methods/permit2/sign-permit.ts";
 import { createPayerSigner, isTestPayer, noPayer, signerNamed } from "../../payer/sign-as.ts";
-import { agree, bodiesOf, type KeySigner, signOffer } from "../../payer/sign-payment.ts";
+import { agree, bodiesOf, type KeySigner, type Offer, signOffer } from "../../payer/sign-payment.ts";
 import { type PaymentTerms, paymentTerms, usual } from "../../payer/terms.ts";
 import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";
 import { settleAnswerSchema, verifyAnswerSchema } from "../../protocol/answers.ts";
@@ -19,17 +14,9 @@ import type { Asset, NetworkName } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import {
-  aBoolean,
-  aFunction,
-  anObject,
-  aText,
-  aUint256,
-  needed,
-  requireGiven,
-  type Wanted,
-} from "../../util/given.ts";
+import { aBoolean, aFunction, anObject, aText, needed, requireGiven, type Wanted } from "../../util/given.ts";
 import { type JsonResponse, requestJson } from "../../util/http-client.ts";
+import { membersOf } from "../../util/json.ts";
 import { requireAccount } from "../run/running-harness.ts";
 import {
   type Access,
@@ -44,19 +31,16 @@ import {
 export type Payer = TestPayerName | Hex | PayerSigner;
 
 /** The payment to make, and its payer. */
-export type PaymentSpec<N extends NetworkName = NetworkName> = PaymentTerms<N, Payer> & {
-  network: N;
-  /** Members of the authorization that are to be signed as they stand here, right or wrong. */
-  authorization?: Partial<Omit<Authorization, "from">> | undefined;
-  /** The same of a permit. */
-  permit?: Partial<Omit<Permit, "from">> | undefined;
-  /**
-   * By Permit2: whether the payer sends an approval along (EIP-2612, extension `eip2612GasSponsoring`), which is submitted with
-   * the payment where Permit2 may not take enough yet; or as a transaction of the payer's own (`erc20ApprovalGasSponsoring`),
-   * which is sent before it. None by default.
-   */
-  approval?: boolean | "transaction" | undefined;
-};
+export type PaymentSpec<N extends NetworkName = NetworkName> = PaymentTerms<N, Payer> &
+  SignedInstead & {
+    network: N;
+    /**
+     * If payers approve a contract: whether an approval comes with the payment (EIP-2612, extension `eip2612GasSponsoring`), which
+     * is submitted with it if that contract may not take enough yet; or as a transaction of the payer's own
+     * (`erc20ApprovalGasSponsoring`), which is sent before it. None by default.
+     */
+    approval?: boolean | "transaction" | undefined;
+  };
 
 /** The kind of value that each member of a payment takes. */
 export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
@@ -70,13 +54,6 @@ export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
   },
 };
 
-const signedMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>> = {
-  to: aText,
-  value: aUint256,
-  ...forTimes(() => aUint256),
-  nonce: aText,
-};
-
 export type SignedBodies = Record<"request" | "settleRequest", WrittenRequest> & { payment: SignedPayment };
 
 /** The service's answers to one payment, and their time together. */
@@ -85,21 +62,24 @@ export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs
 /**
  * A signed payment, which has not been sent anywhere.
  *
+ * @param instead is signed in place of what the offer says
  * @throws {ConfigurationError} when something of the spec is of the wrong kind, or there is no such option
  * @throws {KitError} when the network does not run, or there is no such payer
  */
-export async function signPayment(harness: Running, spec: PaymentSpec, nonce?: Hex): Promise<SignedBodies> {
+export async function signPayment(
+  harness: Running,
+  spec: PaymentSpec,
+  instead: Partial<PayerTerms> = {},
+): Promise<SignedBodies> {
   requireGiven(spec, paymentSpec);
-  if (spec.authorization !== undefined) requireGiven(spec.authorization, signedMembers, "authorization");
-  if (spec.permit !== undefined) requireGiven(spec.permit, permitMembers, "permit");
+  for (const [option, members] of Object.entries(signedInstead)) {
+    const given = membersOf(spec)[option];
+    if (given !== undefined) requireGiven(given, members, option);
+  }
   const { network, payer = usual.payer, approval = false, authorization, permit } = spec;
   const running = requireRunning(harness, network);
   const offer = agree(spec, [{ ...running, name: network }]);
-  if (approval !== false && offer.method !== "permit2") {
-    throw new KitError("Only payments by Permit2 need an approval", {
-      hints: ['Ask for it: { method: "permit2" }.'],
-    });
-  }
+  if (approval !== false) requireApproved(offer);
   if (payer === "blacklisted" && running.fork?.hasBlacklist === false) {
     throw new KitError(
       `The token of the fork of ${network} has no blacklist: "blacklisted" pays as others do`,
@@ -110,7 +90,7 @@ export async function signPayment(harness: Running, spec: PaymentSpec, nonce?: H
   }
   if (spec.payTo !== undefined) requireAccount(spec.payTo);
   const now = await readHeadTime(createLocalRpc(running.rpcUrl), network);
-  const payment = await signOffer(readPayer(payer), offer, now, { nonce, authorization, permit });
+  const payment = await signOffer(readPayer(payer), offer, now, { authorization, permit, ...instead });
   const extensions =
     approval === false ? undefined : await approve(payer, approval, payment, running, offer.asset);
   return { ...bodiesOf(offer, payment, { amount: offer.amount, extensions }), payment };
@@ -123,22 +103,24 @@ async function approve(
   payment: SignedPayment,
   { rpcUrl, chainId }: RunningNetwork,
   asset: Asset,
-): Promise<object> {
-  const ask = askNode(rpcUrl);
-  if (approval === "transaction") {
-    const next = await askNextTransaction(ask, payment.payer);
-    const terms = { asset: asset.address, chainId, ...next };
-    return { [transactionExtension]: { info: await signApprovalTransaction(keySignerOf(payer), terms) } };
-  }
-  const info = await signApproval(typeof payer === "string" ? keySignerOf(payer) : payer, {
-    asset,
+): Promise<object | undefined> {
+  const { waysToPay } = await import("../../methods/on-chain/ways-to-pay.ts");
+  return waysToPay.settlingOf(payment.method).bringApproval?.(approval, payment, {
+    ask: askNode(rpcUrl),
     chainId,
-    from: payment.payer,
-    amount: payment.limit,
-    deadline: payment.window.last,
-    nonce: await askNextApproval(ask, payment),
+    asset,
+    signer: typeof payer === "string" ? keySignerOf(payer) : payer,
+    keySigner: () => keySignerOf(payer),
   });
-  return { [approvalExtension]: { info } };
+}
+
+/** @throws {KitError} of an offer by which payers approve nothing */
+function requireApproved({ scheme, method }: Pick<Offer, "scheme" | "method">): void {
+  if (methodsOf(scheme, method).some(({ spender }) => spender !== undefined)) return;
+  const others = methods.filter(({ spender }) => spender !== undefined);
+  throw new KitError(`Payments by ${method} need no approval`, {
+    hints: others.slice(-1).map(({ transfer }) => `Ask for another method: { method: "${transfer}" }.`),
+  });
 }
 
 /**
@@ -151,8 +133,9 @@ export async function pay(
   harness: HarnessDescription,
   spec: PaymentSpec,
   onAnswer: (operation: Operation, answer: JsonResponse) => void = () => {},
+  instead?: Partial<PayerTerms>,
 ): Promise<PaymentReport> {
-  const { request, settleRequest } = await signPayment(harness, spec);
+  const { request, settleRequest } = await signPayment(harness, spec, instead);
   const from = performance.now();
   const verify = await postPayment(harness, "verify", request);
   onAnswer("verify", verify);

@@ -39,6 +39,7 @@ export function createJournal(control: HarnessControl): Journal {
     const { payment: found } = await control.journalPayment({ id });
     if (found !== null) return found;
     throw new KitError(`The journal knows no payment ${id}`, {
+      code: "not-found",
       hints: ["No request has named it since the start, or since the last reset, as far as it could be read"],
     });
   }

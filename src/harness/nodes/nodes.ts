@@ -77,7 +77,8 @@ export async function startNode(options: LaunchOptions): Promise<LocalNode> {
     // The connection breaks a moment before the exit of the process is known.
     await Promise.race([exited, sleep(200, undefined, { ref: false })]);
     if (death !== undefined) return death;
-    if (stopping !== undefined) return new KitError(`The ${name} node was stopped`, { cause: error });
+    if (stopping !== undefined)
+      return new KitError(`The ${name} node was stopped`, { cause: error, code: "closed" });
     return error;
   };
 

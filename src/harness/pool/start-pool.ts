@@ -222,7 +222,7 @@ export function createHarnessPool<H extends Poolable>(start: () => Promise<H>, m
     lease(signal) {
       const { promise, resolve, reject } = Promise.withResolvers<PoolLease<H>>();
       if (closed) {
-        reject(new KitError("The pool of harnesses was closed"));
+        reject(new KitError("The pool of harnesses was closed", { code: "closed" }));
         return promise;
       }
       const entry: Waiting<H> = { resolve, reject };
@@ -241,7 +241,8 @@ export function createHarnessPool<H extends Poolable>(start: () => Promise<H>, m
 
     async close() {
       closed = true;
-      for (const { reject } of waiting.splice(0)) reject(new KitError("The pool of harnesses was closed"));
+      for (const { reject } of waiting.splice(0))
+        reject(new KitError("The pool of harnesses was closed", { code: "closed" }));
       await Promise.all(starting);
       await Promise.all([...all].map((harness) => harness.close()));
       all.clear();

@@ -130,13 +130,14 @@ export function makeCore(
 function configure(
   { network, facilitatorContract, asset, tokens }: HarnessChain,
   rpcUrl: string,
-  { payTo, strictness }: StartOptions,
+  { payTo, strictness, reasons }: StartOptions,
 ): NetworkConfig {
   return {
     ...network,
     blockTimeMs: 1_000,
     facilitatorContract,
     payTo,
+    reasons,
     ...localTerms,
     ...(strictness === "reference" && { strictness, maxValiditySeconds: maxUint256 }),
     gifts: localGifts,

@@ -1,9 +1,10 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, RouteHandlerMethod } from "fastify";
 import type { Logger } from "pino";
 import type { LocalOrganization } from "../../config/organization-file.ts";
 import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
 import type { ClaimedKind } from "../../protocol/answers.ts";
+import type { Dialect } from "../../protocol/catalogue.ts";
 import { type Address, type Hex, readAddress } from "../../protocol/hex.ts";
 import type { CorsOrigins } from "../../protocol/routes.ts";
 import type { PayToPolicy } from "../../protocol/signed-payment.ts";
@@ -54,6 +55,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   payTo?: PayToPolicy | undefined;
   /** How strict the facilitator is if the specification does not decide; `spec` by default. */
   strictness?: Strictness | undefined;
+  /** Which names its reasons have; `spec` by default. */
+  reasons?: Dialect | undefined;
   /** Organizations besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;
   /** The session that this one goes on from, and the function that saves this one at a requested end. */
@@ -67,6 +70,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   onNews?: ((news: News) => void) | undefined;
   /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
+  /** Opens the MCP server of the harness at a URL, at the first request to `/mcp`; without it there is none. */
+  mcp?: ((url: string) => Promise<RouteHandlerMethod>) | undefined;
   /** The origins of web pages that may call the facilitator; none by default. */
   corsOrigins?: CorsOrigins | undefined;
   /** True if it is kept, and shown, what organizations were paid for; not by default. */

@@ -17,7 +17,7 @@ import { localConnectionCapacity } from "../../service/http/connections/open-con
 import { explainListenError, refuseForeign } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
 import { apiExampleOf, closeRoute, controlRoutes, describeControlApi } from "../control/control.ts";
-import { curlOf, type HarnessDescription } from "../control/description.ts";
+import { curlOf, type HarnessDescription, originOf } from "../control/description.ts";
 import { startFaults } from "../faults/create-faults.ts";
 import { createJournalStore } from "../journal/journal.ts";
 import type { Chains } from "../setup/chains.ts";
@@ -250,6 +250,7 @@ async function serveLocalRoutes(
   refuseForeign(local, options);
   if (options.open !== undefined) closeRoute(local, options.open);
   await local.register(async (scope) => controlRoutes(scope, harness, options.onNews));
+  if (options.mcp !== undefined) mcpRoute(local, options.mcp, () => originOf(harness.description));
   const { timeline } = harness;
   if (timeline === undefined || studio === undefined) return;
   const resend: Resend = {
@@ -258,6 +259,23 @@ async function serveLocalRoutes(
     describeCurl: (operation, body) => curlOf(harness.description, operation, body),
   };
   await local.register(async (scope) => studio.serveStudio(scope, { timeline, resend, chain, ...context }));
+}
+
+/** The MCP server, which is loaded at its first request. */
+function mcpRoute(
+  local: FastifyInstance,
+  open: NonNullable<StartOptions["mcp"]>,
+  readOrigin: () => string,
+): void {
+  let handler: ReturnType<typeof open> | undefined;
+  local.route({
+    method: ["GET", "POST", "DELETE"],
+    url: "/mcp",
+    async handler(request, reply) {
+      handler ??= open(readOrigin());
+      return (await handler).call(this, request, reply);
+    },
+  });
 }
 
 /** @throws {KitError} where another harness could not go on from the chains */

@@ -17,8 +17,8 @@ const ofLiveChains = { confirmations: 1, blockTimeMs: 1_000, maxFeeGwei: "1" };
 /** The settings of a harness that was started with these options. */
 export function settingsOf(options: StartOptions): SessionSettings {
   const { networks, knownNetworks = builtInNetworks, facilitatorContracts, assets = {}, recipient } = options;
-  const { payTo = "contract", strictness = "spec", organizations = [], settleWaitMs } = options;
-  const { recovery = true, discovery = false, claims = [], open } = options;
+  const { payTo = "contract", strictness = "spec", reasons = "spec", settleWaitMs } = options;
+  const { organizations = [], recovery = true, discovery = false, claims = [], open } = options;
   return {
     networks,
     added: knownNetworks.all
@@ -35,6 +35,7 @@ export function settingsOf(options: StartOptions): SessionSettings {
     recipient,
     payTo,
     strictness,
+    reasons,
     organizations: organizations.map(({ id, name, scopes, networks: terms }) => ({
       id,
       name,

@@ -4,6 +4,7 @@ import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
 import { mostTold, paymentDetailSchema } from "../../observe/timeline/payment-view.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
 import { localGasMoney } from "../../payer/local-chains.ts";
+import { dialects } from "../../protocol/catalogue.ts";
 import { address } from "../../protocol/primitives.ts";
 import { payToPolicies } from "../../protocol/signed-payment.ts";
 import { strictnesses } from "../../protocol/strictness.ts";
@@ -43,6 +44,8 @@ const settingsSchema = z.object({
   recipient: address.optional(),
   payTo: z.enum(payToPolicies),
   strictness: z.enum(strictnesses),
+  /** Earlier versions had those of the specification alone. */
+  reasons: z.enum(dialects).default("spec"),
   /** As a file of organizations has them; their keys are published, and follow from their ids. */
   organizations: z.array(z.unknown()).max(mostListed),
   settleWaitMs: z.int().min(settleWaitBoundsMs.least).max(settleWaitBoundsMs.most).optional(),

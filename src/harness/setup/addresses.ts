@@ -93,7 +93,7 @@ function inhabitants(assets: readonly Asset[]): readonly (readonly [Address, str
   return [
     [create2Deployer, "the CREATE2 deployer"],
     ...publicContracts.map(
-      ([address]) => [address, "a contract that every chain has, such as Permit2"] as const,
+      ({ address }) => [address, "a contract that every chain has, such as Permit2"] as const,
     ),
     [delegateAddress, "the code of delegated test payers"],
     [revertingDelegateAddress, "the code of delegated test payers"],

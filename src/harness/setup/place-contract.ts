@@ -1,12 +1,9 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import {
-  mockExactPermit2ProxyDeployedBytecode,
-  mockMulticall3DeployedBytecode,
-  mockPermit2DeployedBytecode,
-  mockUptoPermit2ProxyDeployedBytecode,
-} from "../../contracts/mockPermit2.ts";
+import { mockMulticall3DeployedBytecode } from "../../contracts/mockPermit2.ts";
 import { mockUsdcDeployedBytecode, usdcSignaturesDeployedBytecode } from "../../contracts/mockUsdc.ts";
-import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../../methods/permit2/permit.ts";
+import { batchSettlementContracts } from "../../methods/batch-settlement/on-chain/local-contracts.ts";
+import type { LocalContract } from "../../methods/on-chain/settling.ts";
+import { settlings } from "../../methods/on-chain/table.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcSignaturesAddress } from "../../payer/accounts.ts";
 import { mockUsdcInitCode } from "../../payer/init-code.ts";
 import { type Address, type Hex, isBytes, isBytes32, sameAddress } from "../../protocol/hex.ts";
@@ -159,23 +156,26 @@ export function mockToken(asset: Asset): PlacedContract {
 }
 
 /** Where public chains have it: public clients ask it for what explains a failure. */
-const multicall3Address: Address = "0xcA11bde05977b3631167028862bE2a173976CA11";
+const multicall3: LocalContract = {
+  address: "0xcA11bde05977b3631167028862bE2a173976CA11",
+  code: async () => mockMulticall3DeployedBytecode,
+};
 
 /** Contracts that have the same address on every public chain; here they are stand-ins that behave alike. */
-export const publicContracts: readonly (readonly [address: Address, code: Hex])[] = [
-  [permit2Address, mockPermit2DeployedBytecode],
-  [exactProxyAddress, mockExactPermit2ProxyDeployedBytecode],
-  [uptoProxyAddress, mockUptoPermit2ProxyDeployedBytecode],
-  [multicall3Address, mockMulticall3DeployedBytecode],
+export const publicContracts: readonly LocalContract[] = [
+  ...new Set([...settlings.flatMap(({ localContracts = [] }) => localContracts), multicall3]),
+  ...batchSettlementContracts,
 ];
 
-/** The calls that put them in place. */
-export function publicContractCode(): LocalCall[] {
-  return publicContracts.map(([address, code]) => ["anvil_setCode", address, code]);
+/** The calls that put them in place on a chain with this token. */
+export async function publicContractCode(token: Asset): Promise<LocalCall[]> {
+  return Promise.all(
+    publicContracts.map(async ({ address, code }) => ["anvil_setCode", address, await code(token)]),
+  );
 }
 
 /** The same on a fork, where those that the chain has stay as they are. */
-export async function missingContractCode(rpc: LocalRpc): Promise<LocalCall[]> {
-  const codes = await rpc.batch(publicContracts.map(([address]) => ["eth_getCode", address, "latest"]));
-  return publicContractCode().filter((_, index) => codes[index] === "0x");
+export async function missingContractCode(rpc: LocalRpc, token: Asset): Promise<LocalCall[]> {
+  const codes = await rpc.batch(publicContracts.map(({ address }) => ["eth_getCode", address, "latest"]));
+  return (await publicContractCode(token)).filter((_, index) => codes[index] === "0x");
 }

@@ -200,7 +200,7 @@ export async function prepareChain(options: LocalChainOptions) {
   };
 }
 
-/** Gives tokens to accounts, and approves Permit2 for them. */
+/** Gives tokens to accounts, and approves for them what payers approve. */
 function tokenActions(
   all: { asset: Asset; tokens: LocalTokens },
   { node, realToken, inTurn, mining }: TokenMeans,
@@ -224,8 +224,8 @@ function tokenActions(
         await sendFromTreasury(node, to, data);
       }),
     /**
-     * Has an account let Permit2 take so much of its tokens; 0 withdraws that. As its own `approve` would, without gas, and for a
-     * contract wallet too. Resolves when it is mined.
+     * Has an account let Permit2, and whatever else payers approve, take so much of its tokens; 0 withdraws that. As its own
+     * `approve` would, without gas, and for a contract wallet too. Resolves when it is mined.
      */
     approvePermit2: (account: Address, amount: bigint, token?: LocalTokenName) =>
       inTurn(async () => {
@@ -275,7 +275,7 @@ async function placeEverything(
       ? runConstructorsOnce(node, network.chainId, contracts)
       : runConstructors(node, contracts))),
     ...walletCode(),
-    ...(node.fork === undefined ? publicContractCode() : await missingContractCode(node)),
+    ...(await (node.fork === undefined ? publicContractCode(asset) : missingContractCode(node, asset))),
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
     ...localTokenWrites(tokens),
     // Those who send a transaction along can pay for it.

@@ -5,7 +5,7 @@ import {
   mockGasBurningWalletDeployedBytecode,
 } from "../../contracts/mockWallets.ts";
 import { nestedSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
-import { permit2Address } from "../../methods/permit2/permit.ts";
+import { methods } from "../../methods/methods.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../payer/accounts.ts";
 import { fickleWalletInitCode } from "../../payer/init-code.ts";
 import { type TestPayer, testPayers } from "../../payer/test-payers.ts";
@@ -90,7 +90,10 @@ function delegationTo(contract: Address): Hex {
 
 const all = 2n ** 256n - 1n;
 
-/** How much Permit2 may take of accounts' tokens, in their smallest unit. */
+/** The contracts that payers approve on tokens. */
+const spenders = [...new Set(methods.flatMap(({ spender }) => spender ?? []))];
+
+/** How much those may take of accounts' tokens, in their smallest unit. */
 type Approvals = readonly (readonly [account: Address, amount: bigint])[];
 
 /** Those of the test payers. */
@@ -105,13 +108,16 @@ export function approvalWrites(
   mappingSlot: bigint,
   approvals: Approvals = ofTestPayers,
 ): LocalCall[] {
-  const spender: Hex = `0x${addressWord(permit2Address)}`;
-  return approvals.map(([payer, amount]) => [
-    "anvil_setStorageAt",
-    token,
-    `0x${uintWord(nestedSlot(payer, spender, mappingSlot))}`,
-    `0x${uintWord(amount)}`,
-  ]);
+  return spenders.flatMap((spender) =>
+    approvals.map(
+      ([payer, amount]): LocalCall => [
+        "anvil_setStorageAt",
+        token,
+        `0x${uintWord(nestedSlot(payer, `0x${addressWord(spender)}`, mappingSlot))}`,
+        `0x${uintWord(amount)}`,
+      ],
+    ),
+  );
 }
 
 /** An amount that nobody approves. */
@@ -128,9 +134,11 @@ export async function writeApprovals(
   token: Address,
   approvals: Approvals = ofTestPayers,
 ): Promise<void> {
-  const spender = addressWord(permit2Address);
+  const calls = spenders.flatMap((spender) =>
+    approvals.map(([from, amount]) => ({ from, amount, spender: addressWord(spender) })),
+  );
   const traces = await rpc.batch(
-    approvals.map(([from, amount]) => [
+    calls.map(({ from, amount, spender }) => [
       "debug_traceCall",
       // A trace leaves out what becomes zero: the place is found by another amount.
       { from, to: token, data: `${approveSelector}${spender}${uintWord(amount === 0n ? unusual : amount)}` },
@@ -140,7 +148,7 @@ export async function writeApprovals(
   );
   const writes = traces.flatMap((trace, index) =>
     readStorageChanges(trace).storage.map(({ address, slot, value }): LocalCall => {
-      const written: Hex = approvals[index]?.[1] === 0n ? `0x${uintWord(0n)}` : value;
+      const written: Hex = calls[index]?.amount === 0n ? `0x${uintWord(0n)}` : value;
       return ["anvil_setStorageAt", address, slot, written];
     }),
   );

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { exactEip3009Method } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { networks } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import type { TokenTransfer } from "../scene/scene.ts";
@@ -7,10 +8,11 @@ import { type ClientFacts, type ClientRun, judgeClientFacts, requireWorkingClien
 const run: ClientRun = { end: { code: 0, signal: null }, served: true, stdout: "", stderr: "" };
 const payTo = "0x00000000000000000000000000000000000000AA";
 const allowed = {
-  way: "eip3009",
+  method: exactEip3009Method,
   network: networks.base,
   asset: networks.base.usdc,
   payTo,
+  receiver: payTo,
   facilitator: payTo,
   amount: 10_000n,
 } as const;

@@ -1,12 +1,13 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import { methodNamed, shortNameOf } from "../../methods/methods.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Finding, runCases, type Verdict } from "../frame/run-cases.ts";
-import { type CasePayer, goodsOf, type Offer, payerOf, type WayName } from "../scene/offers.ts";
+import { type CasePayer, goodsOf, type Offer, payerOf } from "../scene/offers.ts";
 import { caseOn, describePurchase, type JudgeOptions, type PurchaseFacts } from "../scene/purchases.ts";
 import {
   type CommandEnd,
@@ -23,8 +24,8 @@ export type JudgeClientOptions = JudgeOptions & {
   /** Starts the client with these variables. */
   start(env: Readonly<Record<string, string>>): Promise<RunningCommand>;
   cases: readonly ClientCase[];
-  /** How it is to pay, one way after the other. Ways other than EIP-3009 are of version 2 alone. */
-  ways: readonly WayName[];
+  /** How it is to pay, one way after the other: short names of payment methods. */
+  ways: readonly string[];
   versions: readonly X402Version[];
   /** The delay of the slow shop's answer. */
   slowMs: number;
@@ -57,7 +58,8 @@ export async function judgeClient(
   const findings: Finding<ClientFacts>[] = [];
   for (const network of options.networks) {
     for (const way of options.ways) {
-      const versions = way === "eip3009" ? options.versions : ([2] as const);
+      const known = methodNamed(way).versions;
+      const versions = options.versions.filter((version) => known.includes(version));
       findings.push(...(await judgeOn({ network, way }, shops, { ...options, versions }, onJudged)));
     }
   }
@@ -65,7 +67,7 @@ export async function judgeClient(
 }
 
 async function judgeOn(
-  on: { network: NetworkName; way: WayName },
+  on: { network: NetworkName; way: string },
   shops: Shops,
   options: JudgeClientOptions,
   onJudged: (findings: readonly Finding<ClientFacts>[]) => Promise<void>,
@@ -163,8 +165,8 @@ export async function runClientCase(
   options: JudgeClientOptions,
 ): Promise<ClientFacts> {
   const { seed, versions, header, slowMs } = options;
-  const { network, way } = scene.offer;
-  const name = `${network.name}/${way}/${tested.name}`;
+  const { network, method } = scene.offer;
+  const name = `${network.name}/${shortNameOf(method)}/${tested.name}`;
   const payer = payerOf(seed, name);
   const goods = goodsOf(seed, name);
   await scene.fund(payer, { everywhere: tested.offersOthers === true });
@@ -271,7 +273,7 @@ function verdictOf(facts: ClientFacts): ClientVerdict {
   const isAllowed = ({ network, token, to, amount }: TokenTransfer) =>
     network === allowed.network.name &&
     sameAddress(token, allowed.asset.address) &&
-    sameAddress(to, allowed.payTo) &&
+    sameAddress(to, allowed.receiver) &&
     amount <= allowed.amount;
   if (!transfers.every(isAllowed)) return "paid_more_or_elsewhere";
   if (transfers.length > runs.length) return "paid_twice";

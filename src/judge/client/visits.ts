@@ -86,7 +86,7 @@ export function createVisit(response: ServerResponse, options: VisitOptions) {
       if (reset === "instead of an answer") return void response.socket?.resetAndDestroy();
       const body = JSON.stringify({ goods });
       const success = { success: true, transaction, network: paidBy?.network ?? "", payer: payer.address };
-      const amount = scene.offer.way === "upto" ? { amount: `${paidBy?.signed.limit}` } : {};
+      const amount = scene.offer.method.takesLess ? { amount: `${paidBy?.signed.limit}` } : {};
       const written = receipt ?? encodeHeader({ ...success, ...amount });
       response.writeHead(200, {
         "content-type": "application/json",

@@ -98,7 +98,7 @@ function isEverywhereUnauthorized(findings: readonly ConformanceFinding[]): bool
 }
 
 /** The report where there is nothing to report on: nothing answers, or what answers is no facilitator. */
-export function reportNoFacilitator(url: string, problem: string, hints: readonly string[]): Report {
+export function reportNoFacilitator(url: string, problem: string): Report {
   return {
     title: `x402 conformance of ${url}`,
     noun: "scenario",
@@ -106,7 +106,7 @@ export function reportNoFacilitator(url: string, problem: string, hints: readonl
     table: { columns: [], rows: [] },
     problem,
     exitCode: judgeFailureCodes.failed,
-    json: { facilitator: url, couldNotJudge: problem, hints },
+    json: { facilitator: url, couldNotJudge: problem },
   };
 }
 

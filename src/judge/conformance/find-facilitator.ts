@@ -16,6 +16,7 @@ import { harnessAccounts } from "../../payer/accounts.ts";
 import { localTerms, localTokens } from "../../payer/local-chains.ts";
 import { testKeys } from "../../payer/test-keys.ts";
 import type { TestPayerName } from "../../payer/test-payers.ts";
+import { type Dialect, dialects } from "../../protocol/catalogue.ts";
 import { type GasSponsoring, gasSponsorings } from "../../protocol/checks.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 import {
@@ -93,6 +94,7 @@ const supportedSchema = z.object({
         .object({
           payTo: z.enum(payToPolicies).optional().catch(undefined),
           strictness: z.enum(strictnesses).optional().catch(undefined),
+          reasons: z.enum(dialects).optional().catch(undefined),
           facilitatorAddress: address.optional().catch(undefined),
         })
         .optional()
@@ -234,6 +236,7 @@ type SupportedAnswer = {
   /** Where it lets payments go, if it is of this kit. */
   policy: PayToPolicy;
   strictness: Strictness;
+  reasons: Dialect;
   gasSponsoring: readonly GasSponsoring[];
 };
 
@@ -254,6 +257,7 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
         gasSponsoring: gasSponsorings.filter((name) => extensions.includes(name)),
         policy: kinds.find(({ extra }) => extra?.payTo !== undefined)?.extra?.payTo ?? "contract",
         strictness: kinds.find(({ extra }) => extra?.strictness !== undefined)?.extra?.strictness ?? "spec",
+        reasons: kinds.find(({ extra }) => extra?.reasons !== undefined)?.extra?.reasons ?? "spec",
         uptos: kinds.flatMap(({ scheme, network, extra }) =>
           scheme === "upto" && extra?.facilitatorAddress !== undefined
             ? [{ network, submitter: extra.facilitatorAddress }]
@@ -297,7 +301,7 @@ type Found = SupportedAnswer & {
 function describe(
   name: NetworkName,
   { payTo }: FacilitatorOptions,
-  { isKit, harness, known: all, policy, strictness, gasSponsoring }: Found,
+  { isKit, harness, known: all, policy, strictness, reasons, gasSponsoring }: Found,
 ): FixtureNetwork {
   const network = all.named(name);
   if (network === undefined) throw new Error(`${name} is no network`);
@@ -320,6 +324,7 @@ function describe(
     assets: [running?.asset ?? network.usdc, ...Object.values(tokens)],
     gasSponsoring,
     strictness,
+    reasons,
     // That of others is where payments go, whatever it is.
     ...(isKit && { payTo: policy, walletFactories: localTerms.walletFactories }),
   };

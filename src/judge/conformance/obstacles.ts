@@ -1,6 +1,7 @@
 import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import type { ScenarioRow } from "../../fixtures/cases/scenarios.ts";
 import type { FixtureAnswer } from "../../fixtures/engine/answer.ts";
+import { methodOf } from "../../methods/methods.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import { reasons } from "../../protocol/catalogue.ts";
 import { sameAddress } from "../../protocol/hex.ts";
@@ -24,7 +25,7 @@ export async function requireRunnable(scenario: ScenarioRow, facilitator: FoundF
   const cannot = scenario.cannotRun(environment);
   if (cannot !== undefined) throw new NotRun(cannot);
   const { keys, payers, methods } = scenario.needs(environment);
-  if (methods.includes("upto-permit2")) {
+  if (methods.some((name) => methodOf({ method: name }).offerNeeds.includes("facilitatorAddress"))) {
     if (uptoSubmitter === undefined) throw new NotRun("the facilitator lists no scheme upto for the network");
     if (!sameAddress(uptoSubmitter, environment.network.facilitatorContract)) {
       throw new NotRun("needs a facilitator that submits payments of scheme upto from its payTo");

@@ -16,9 +16,9 @@ test("every rule of a row belongs to a row of the table", () => {
 });
 
 test("version 1 lets a payment exceed the amount, and version 2 does not", async () => {
-  const row = "invalid_exact_evm_payload_authorization_value.value_above";
-  expect(await ruleFor(`verify.${row}`)).toBeUndefined();
-  expect((await ruleFor(`verify.v2.${row}`))?.says).toContain("exactly matches");
+  const reason = "invalid_exact_evm_payload_authorization_value";
+  expect(await ruleFor(`verify.${reason}.value_above`)).toBeUndefined();
+  expect((await ruleFor(`verify.v2.${reason}_mismatch.value_above`))?.says).toContain("exactly matches");
   expect((await ruleFor("verify.invalid_exact_evm_payload_authorization_value.value_below"))?.says).toContain(
     "meets or exceeds",
   );

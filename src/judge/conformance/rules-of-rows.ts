@@ -19,8 +19,9 @@ export const rulesOfRows: Readonly<Record<string, Rules | null>> = {
   "invalid_payment_requirements.two_amounts": null,
   "invalid_payment_requirements.two_recipients": null,
   // Version 1 takes more than is asked for.
-  "invalid_exact_evm_payload_authorization_value.value_above": { 2: rules.amount[2] },
+  "invalid_exact_evm_payload_authorization_value.value_above": null,
   "invalid_exact_evm_payload_authorization_value.price_raised_afterwards": null,
+  "invalid_exact_evm_payload_authorization_value_mismatch.price_raised_afterwards": null,
   "invalid_exact_evm_payload_authorization_valid_before.expires_too_soon": null,
   "invalid_exact_evm_payload_signature.high_s": rules.simulation,
   "bad_request.not_json": rules.request,

@@ -14,7 +14,7 @@ const mostShown = 40;
 
 /** The report for a person: a table, then the bad cases with what happened in them, then what was not run and why. */
 export function renderText(report: Report): string {
-  const { title, about = [], table, findings } = report;
+  const { title, about = [], table, findings, differs = headings.differs } = report;
   const left = Map.groupBy(
     findings.filter((finding) => !hasRun(finding)),
     ({ notes }) => notes.join("; "),
@@ -24,7 +24,7 @@ export function renderText(report: Report): string {
     ...renderTable(table.columns, table.rows).split("\n"),
     ...(["wrong", "differs", "kit"] as const).flatMap((level) =>
       renderSection(
-        headings[level],
+        level === "differs" ? differs : headings[level],
         findings.filter((finding) => finding.level === level),
       ),
     ),

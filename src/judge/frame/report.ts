@@ -12,6 +12,8 @@ export type Report = {
   table: { columns: readonly Column[]; rows: readonly (readonly string[])[] };
   /** A case in the language of the report: `case`, `scenario`. */
   noun: string;
+  /** The heading of cases that differ, where it is not the usual one. */
+  differs?: string;
   /** The advice where something is bad. */
   advice?: string | undefined;
   /** Why it could not be judged, or not to the end. */

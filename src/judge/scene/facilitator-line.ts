@@ -77,6 +77,7 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0) {
   });
   const port = await listenOnLoopback(relay.server, { port: atPort }).catch((cause: unknown) => {
     throw new KitError(`The facilitator's port ${atPort} is taken`, {
+      code: "port-in-use",
       hints: ["Is an `up` running there? Another port is chosen with --facilitator-port."],
       cause,
     });

@@ -1,9 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { buildRequirements } from "../../methods/build-request.ts";
-import { exactEip3009Method } from "../../methods/exact-eip3009/eip3009-method.ts";
 import type { Method } from "../../methods/method.ts";
 import { methodOf, parsePaymentRequest } from "../../methods/methods.ts";
-import { exactPermit2Method, uptoPermit2Method } from "../../methods/permit2/permit2-methods.ts";
 import { createPayerSigner } from "../../payer/sign-as.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { checkClaimed } from "../../protocol/checks.ts";
@@ -32,23 +30,14 @@ export function goodsOf(seed: number, name: string): string {
   return `x402-goods-${keccak256Text(`x402-kit judge ${seed}: goods of ${name}`).slice(2, 26)}`;
 }
 
-/** The names of payment methods in options and reports; all but the last are for scheme “exact”. */
-export const wayNames = ["eip3009", "permit2", "upto"] as const;
-export type WayName = (typeof wayNames)[number];
-
-/** How payments are read that are made so. */
-const methodOfWay: Readonly<Record<WayName, Method>> = {
-  eip3009: exactEip3009Method,
-  permit2: exactPermit2Method,
-  upto: uptoPermit2Method,
-};
-
 /** One payment method that a shop offers. */
 export type Offer = {
-  way: WayName;
+  method: Method;
   network: Network;
   asset: Asset;
   payTo: Address;
+  /** Where the payer's tokens go: usually `payTo`. */
+  receiver: Address;
   /** In the asset's smallest unit; of “upto” the maximum. */
   amount: bigint;
   /** The facilitator contract of the network, which submits payments of “upto”. */
@@ -62,7 +51,7 @@ const description = "what is sold here";
 
 /** An offer as the requirements of one version. */
 export function requirementsOf(offer: Offer, x402Version: X402Version, resource: string) {
-  const { scheme, extra: extraOn } = methodOfWay[offer.way];
+  const { scheme, extra: extraOn } = offer.method;
   const { network, asset, facilitator: facilitatorContract } = offer;
   const extra = extraOn({ ...network, facilitatorContract, assets: [asset] }) ?? {};
   return buildRequirements({
@@ -134,14 +123,13 @@ export function readPayment(
 
 /** Reads a payment as one for an offer. */
 function readFor(offer: Offer, paymentPayload: unknown, resource: string): ReceivedPayment | Invalid {
-  const { network, asset, facilitator: facilitatorContract, way } = offer;
+  const { network, asset, facilitator: facilitatorContract, method } = offer;
   const x402Version = membersOf(paymentPayload).x402Version === 1 ? 1 : 2;
   const paymentRequirements = requirementsOf(offer, x402Version, resource);
   const body = { x402Version, paymentPayload, paymentRequirements };
   const parsed = parsePaymentRequest(body, addToBuiltIn([network]));
   if (!parsed.ok) return parsed.invalid;
   const { payment: signed } = parsed.request;
-  const method = methodOfWay[way];
   if (signed.method !== method.name) {
     return refusals.assetPaidOtherwise(asset.address, methodOf(signed).transfer, [method.transfer]);
   }

@@ -2,7 +2,6 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { type SignedPayment, settlementId } from "../../protocol/signed-payment.ts";
 import { exitCodeOf, isBad, type Report, worstFirst } from "../frame/report.ts";
 import type { CaseRow, Finding } from "../frame/run-cases.ts";
-import type { WayName } from "./offers.ts";
 import type { Scene, SceneOptions, TokenTransfer } from "./scene.ts";
 
 /** The options that the judges of clients and of shops have in common. */
@@ -102,8 +101,8 @@ export function describePurchase({ exchanges, links }: PurchaseFacts): string[] 
 /** A row as a case on a network. Where there are several networks or payment methods, its name has them in it. */
 export function caseOn(
   { name, situation, good, order }: CaseRow,
-  on: { network: NetworkName; way: WayName },
-  { networks, ways = [] }: { networks: readonly NetworkName[]; ways?: readonly WayName[] | undefined },
+  on: { network: NetworkName; way: string },
+  { networks, ways = [] }: { networks: readonly NetworkName[]; ways?: readonly string[] | undefined },
 ) {
   const where = [...(networks.length > 1 ? [on.network] : []), ...(ways.length > 1 ? [on.way] : [])];
   const placed = where.length === 0 ? name : `${name} (${where.join(", ")})`;

@@ -1,12 +1,9 @@
 import { encodeFunctionData, parseAbi } from "viem";
 import { askNode } from "../../chain/rpc/calls.ts";
 import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
-import { authorizationOf } from "../../methods/exact-eip3009/eip3009-method.ts";
-import { encodeCancellation, encodeSubmission } from "../../methods/exact-eip3009/on-chain/token-calls.ts";
-import { encodeProxySettle } from "../../methods/permit2/on-chain/permit2-calls.ts";
-import { bitOf } from "../../methods/permit2/on-chain/permit2-state.ts";
-import { permit2Address } from "../../methods/permit2/permit.ts";
-import { permitOf } from "../../methods/permit2/permit2-payload.ts";
+import { methodNamed, shortNames } from "../../methods/methods.ts";
+import type { ContractCall } from "../../methods/on-chain/settling.ts";
+import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { mockUsdcInitCode } from "../../payer/init-code.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import {
@@ -16,9 +13,8 @@ import {
   type NetworkRegistry,
   networks,
 } from "../../protocol/networks.ts";
-import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import { type CasePayer, type Offer, type ReceivedPayment, stranger, type WayName } from "./offers.ts";
+import { type CasePayer, type Offer, type ReceivedPayment, stranger } from "./offers.ts";
 import { readTransfers, type Transfer } from "./transfers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
@@ -43,8 +39,8 @@ export type SceneOptions = {
   /** All known networks, and the file with those that are not built in. */
   knownNetworks: NetworkRegistry;
   networkFile?: string | undefined;
-  /** How all offers of the scene are paid; by EIP-3009 by default. */
-  way?: WayName;
+  /** How all offers of the scene are paid: the short name of a payment method; the default one if left out. */
+  way?: string | undefined;
   /** True if a second network runs. */
   hasOtherNetwork?: boolean;
   /** How long the facilitator waits for an outcome. */
@@ -62,7 +58,7 @@ export async function openScene(options: SceneOptions) {
     network: name,
     knownNetworks,
     networkFile,
-    way = "eip3009",
+    way = shortNames[0] ?? "",
     hasOtherNetwork = false,
     settleWaitMs,
     aheadSeconds = 0,
@@ -70,6 +66,8 @@ export async function openScene(options: SceneOptions) {
     signal,
   } = options;
   const network = requireNetwork(knownNetworks, name);
+  const method = methodNamed(way);
+  const settling = waysToPay.settlingOf(method.name);
   const other = hasOtherNetwork ? otherThan(name).name : undefined;
   const harness = await createHarness<NetworkName>({
     networks: other === undefined ? [name] : [name, other],
@@ -90,11 +88,12 @@ export async function openScene(options: SceneOptions) {
     const { address, name: tokenName, version, decimals } = asset;
     const token = { address, name: tokenName, version, decimals };
     return {
-      way,
+      method,
       network: requireNetwork(knownNetworks, on),
       asset: token,
       amount: priceOf(token),
       payTo: facilitatorContract.address,
+      receiver: settling.receiver?.(harness.organization.recipient) ?? facilitatorContract.address,
       facilitator: facilitatorContract.address,
     };
   };
@@ -115,22 +114,23 @@ export async function openScene(options: SceneOptions) {
     /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
     otherNetwork: other === undefined ? undefined : offerOn(chainOf(harness, other)),
     /**
-     * Gives a payer money of the token that is asked for, and lets Permit2 take it where that is the payment method.
+     * Gives a payer money of the token that is asked for, approved as the payment method needs it.
      *
      * @param options.everywhere also on the other network, and of the other token
      * @param options.way how it will pay; as the offers of the scene ask by default
      */
     async fund(
       payer: CasePayer,
-      { everywhere = false, way: ownWay = way }: { everywhere?: boolean; way?: WayName } = {},
+      { everywhere = false, way: ownWay = way }: { everywhere?: boolean; way?: string } = {},
     ) {
-      const isByPermit2 = ownWay !== "eip3009";
+      const { spender } = methodNamed(ownWay);
       const { address } = payer;
       fundedAt.set(address, await Promise.all(chains.map(({ client }) => client.getBlockNumber())));
       await Promise.all(
         (everywhere ? chains : [chain]).map(async (one) => {
-          await one.fund(address, fundsInPrices * priceOf(one.asset));
-          if (isByPermit2) await one.approvePermit2(address);
+          const amount = fundsInPrices * priceOf(one.asset);
+          await one.fund(address, amount);
+          await approve(one, one.asset, { address, amount, spender });
         }),
       );
       if (otherToken === undefined || !everywhere) return;
@@ -138,9 +138,7 @@ export async function openScene(options: SceneOptions) {
       const amount = fundsInPrices * priceOf(token);
       const minted = encodeFunctionData({ abi, functionName: "mint", args: [address, amount] });
       await send(chain, { to: token.address, data: minted });
-      if (!isByPermit2) return;
-      const approved = encodeFunctionData({ abi, functionName: "approve", args: [permit2Address, amount] });
-      await send(chain, { to: token.address, data: approved, sender: address });
+      await approve(chain, token, { address, amount, spender });
     },
     /** Every transfer from an account, on every chain of the scene, since it was funded. */
     transfersFrom: (account: Address) => transfersOn(chains, account, fundedAt.get(account) ?? []),
@@ -150,10 +148,10 @@ export async function openScene(options: SceneOptions) {
       return otherToken;
     },
     /** Submits a payment without the facilitator, which every holder of it can do. Undefined when the chain refuses. */
-    submit: ({ signed }: ReceivedPayment) => send(chain, submissionOf(way, signed)),
+    submit: ({ signed }: ReceivedPayment) => settling.submission(signed).then((call) => send(chain, call)),
     /** Cancels a payment as its payer, so that it counts as used without a transfer. */
     async cancel({ signed }: ReceivedPayment, payer: CasePayer) {
-      await send(chain, await cancellationOf(way, signed, { ...chain, ...payer }));
+      await send(chain, await settling.cancellation(signed, { ...chain, ...payer }));
     },
     /** The chain's time, in unix seconds. */
     now: () => chain.now(),
@@ -209,6 +207,17 @@ async function send(
   }
 }
 
+/** Has an account let a contract, if there is one, take so much of its tokens. */
+async function approve(
+  chain: HarnessNetwork,
+  { address: to }: Pick<Asset, "address">,
+  { address: sender, amount, spender }: { address: Address; amount: bigint; spender: Address | undefined },
+): Promise<void> {
+  if (spender === undefined) return;
+  const data = encodeFunctionData({ abi, functionName: "approve", args: [spender, amount] });
+  await send(chain, { to, data, sender });
+}
+
 /** A transfer of any token, and the network that it is on. */
 export type TokenTransfer = Omit<Transfer, "from"> & { network: NetworkName };
 
@@ -225,39 +234,4 @@ async function transfersOn(
     }),
   );
   return found.flat();
-}
-
-const permit2Abi = parseAbi(["function invalidateUnorderedNonces(uint256 word, uint256 mask)"]);
-
-/** A call of a contract; `sender` is the only account that may make it, where there is one. */
-type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
-
-/** The call that submits a payment without the facilitator, as everybody can who holds it; of “upto” only whom it names. */
-function submissionOf(way: WayName, payment: SignedPayment): ContractCall {
-  if (way === "eip3009") {
-    const data = encodeSubmission(authorizationOf(payment), payment.signature);
-    return { to: payment.asset, data };
-  }
-  const permit = permitOf(payment);
-  const data = encodeProxySettle(permit, payment.signature, permit.amount);
-  return { to: permit.spender, data, sender: permit.facilitator };
-}
-
-/** The call by which a payer makes a payment invalid. */
-async function cancellationOf(
-  way: WayName,
-  payment: SignedPayment,
-  { privateKey, asset, chainId }: { privateKey: Hex; asset: Asset; chainId: number },
-): Promise<ContractCall> {
-  if (way === "eip3009") {
-    const data = await encodeCancellation(privateKey, { asset, chainId }, payment.nonce);
-    return { to: payment.asset, data };
-  }
-  const { word, bit } = bitOf(payment);
-  const data = encodeFunctionData({
-    abi: permit2Abi,
-    functionName: "invalidateUnorderedNonces",
-    args: [word, bit],
-  });
-  return { to: permit2Address, data, sender: payment.payer };
 }

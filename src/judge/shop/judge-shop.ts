@@ -4,7 +4,6 @@ import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { type Finding, NotRun, runCases } from "../frame/run-cases.ts";
 import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
-import type { WayName } from "../scene/offers.ts";
 import { caseOn, type JudgeOptions } from "../scene/purchases.ts";
 import {
   describeEnd,
@@ -32,7 +31,7 @@ export type JudgeShopOptions = JudgeOptions &
       | { url: string; otherUrl: string | undefined; facilitatorPort: number }
       | { command: readonly string[]; path: string; otherPath: string };
     /** Every payment method that is judged, one after the other; undefined for the first that the shop offers. */
-    ways?: readonly WayName[] | undefined;
+    ways?: readonly string[] | undefined;
     /** How long a run may take, where that is not the usual. */
     limits?: RunLimits;
     /** Called when the facilitator that a running shop must use has started. */
@@ -268,7 +267,7 @@ function requireTerms(
   );
 }
 
-function requireWay(name: WayName, offers: readonly Terms[]): Terms {
+function requireWay(name: string, offers: readonly Terms[]): Terms {
   const found = offers.find((one) => wayNameOf(one) === name);
   if (found !== undefined) return found;
   const offered = [...new Set(offers.map(wayNameOf))];

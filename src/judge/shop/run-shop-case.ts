@@ -5,7 +5,7 @@ import { payerOf } from "../scene/offers.ts";
 import { describePurchase, type PurchaseFacts } from "../scene/purchases.ts";
 import type { TokenTransfer } from "../scene/scene.ts";
 import { type BuyerOptions, createShopBuyer, type Service, type ShopBuyer } from "./shop-buyer.ts";
-import { type Answer, wayNameOf } from "./shop-payment.ts";
+import { type Answer, takesLess, wayNameOf } from "./shop-payment.ts";
 
 /** A misbehaving buyer or facilitator, and the good reaction of a shop. */
 export type ShopCase = CaseRow & {
@@ -36,7 +36,7 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   return {
     transfers: await transfersInTime(buyer, log.payments, charges, options),
     price: terms.value,
-    takesLess: terms.scheme === "upto",
+    takesLess: takesLess(terms),
     charges,
     wrong,
     deliveries: withoutRedeliveries(services).length,
@@ -60,7 +60,7 @@ async function transfersInTime(
   charges: readonly (bigint | undefined)[],
   { scene, lateMs }: ShopCaseOptions,
 ): Promise<readonly TokenTransfer[]> {
-  const due = Math.min(dueFor(charges, terms.scheme === "upto").length, payments);
+  const due = Math.min(dueFor(charges, takesLess(terms)).length, payments);
   const until = performance.now() + lateMs;
   for (;;) {
     const transfers = await scene.transfersFrom(payer.address);

@@ -46,6 +46,11 @@ export type BuyerOptions = {
 /** A buyer at the shop, with what it can do in a case. */
 export type ShopBuyer = ReturnType<typeof createShopBuyer>["buyer"];
 
+/** A buyer that has nothing to pay with: also one at a shop on the internet, without a chain. */
+export type UnpaidBuyer = Pick<ShopBuyer, "url" | "goods" | "methods" | "send" | "expect"> & {
+  terms: Pick<Terms, "x402Version">;
+};
+
 /** Makes the buyer of one case, and what it remembers. */
 export function createShopBuyer(options: BuyerOptions) {
   const { scene, payer, terms, url, headers, timeoutMs } = options;
@@ -62,6 +67,8 @@ export function createShopBuyer(options: BuyerOptions) {
 
   const buyer = {
     ...options,
+    /** The methods besides GET and HEAD that are tried. */
+    methods: ["POST", "PUT", "PATCH", "DELETE"] as readonly string[],
     /** Signs a payment for the shop's terms, or with deviations. */
     async sign(deviation?: Deviation, otherTerms = terms): Promise<Record<string, string>> {
       const { payment, headers } = await payFor(otherTerms, payer, await scene.now(), deviation);

@@ -2,28 +2,21 @@ import { randomUUID } from "node:crypto";
 import { timesFrom } from "../../methods/payment-times.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
 import { membersOf } from "../../util/json.ts";
+import type { CaseRow } from "../frame/run-cases.ts";
 import { stranger } from "../scene/offers.ts";
 import { otherThan } from "../scene/scene.ts";
 import { facilitatorCases, servesOnce } from "./facilitator-cases.ts";
 import type { ShopCase } from "./run-shop-case.ts";
-import { isGood, isLike, type ShopBuyer, typeOf } from "./shop-buyer.ts";
+import { isGood, isLike, type ShopBuyer, typeOf, type UnpaidBuyer } from "./shop-buyer.ts";
 import { type Answer, type Deviation, readTerms } from "./shop-payment.ts";
 
 const asksForPayment = "Answers 402, or that there is no such thing.";
 
-/** Buyers that pay nothing, and look for a way around the price. */
-const unpaidCases: readonly ShopCase[] = [
-  {
-    name: "no-payment",
-    situation: "A buyer sends no payment.",
-    good: "Answers 402 with its terms: in PAYMENT-REQUIRED in version 2, in the body in version 1.",
-    async run(buyer) {
-      const answer = await buyer.send();
-      buyer.expect(answer, 402);
-      if (answer !== undefined && readTerms(answer, buyer.knownNetworks).length === 0)
-        buyer.complain("the 402 has no terms");
-    },
-  },
+/** A buyer that needs nothing to pay with. */
+export type UnpaidCase = CaseRow & { run(buyer: UnpaidBuyer): Promise<void> };
+
+/** Buyers that look for a way around the price: the judge and `x402-kit check` send them. */
+export const probingCases: readonly UnpaidCase[] = [
   {
     name: "malformed-payment",
     situation: "The payment's header is not base64, not JSON, or an empty object.",
@@ -54,7 +47,7 @@ const unpaidCases: readonly ShopCase[] = [
     situation: "A buyer without payment asks with POST, PUT, PATCH or DELETE.",
     good: asksForPayment,
     async run(buyer) {
-      for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
+      for (const method of buyer.methods) {
         const isGoods = await goodsTest(buyer, method);
         // Another method may do something else there, which is free.
         const isService = (answer: Answer) =>
@@ -84,6 +77,22 @@ const unpaidCases: readonly ShopCase[] = [
       for (const target of spellingsOf(buyer.url)) await buyer.send({}, { target, isService });
     },
   },
+];
+
+/** Buyers that pay nothing. */
+const unpaidCases: readonly ShopCase[] = [
+  {
+    name: "no-payment",
+    situation: "A buyer sends no payment.",
+    good: "Answers 402 with its terms: in PAYMENT-REQUIRED in version 2, in the body in version 1.",
+    async run(buyer) {
+      const answer = await buyer.send();
+      buyer.expect(answer, 402);
+      if (answer !== undefined && readTerms(answer, buyer.knownNetworks).length === 0)
+        buyer.complain("the 402 has no terms");
+    },
+  },
+  ...probingCases,
   {
     name: "other-without-payment",
     situation: "A buyer sends no payment for the second thing that is sold.",
@@ -99,17 +108,17 @@ const unpaidCases: readonly ShopCase[] = [
  * Returns a test that distinguishes goods from a page that a shop has for any address: such a page is the same for a path that
  * does not exist, or has another type than the goods that were paid for.
  */
-async function goodsTest(buyer: ShopBuyer, method: string): Promise<(answer: Answer) => boolean> {
+async function goodsTest(buyer: UnpaidBuyer, method: string): Promise<(answer: Answer) => boolean> {
   const page = await buyer.send({}, { url: noSuchPath(buyer), method, isService: () => false });
   return (answer) =>
     isGood(answer) && answer.body !== "" && answer.body !== page?.body && hasTypeOfGoods(buyer, answer);
 }
 
-function noSuchPath({ url }: ShopBuyer): string {
+function noSuchPath({ url }: UnpaidBuyer): string {
   return new URL("/x402-judge/there-is-no-such-path", url).href;
 }
 
-function hasTypeOfGoods({ goods }: ShopBuyer, answer: Answer): boolean {
+function hasTypeOfGoods({ goods }: UnpaidBuyer, answer: Answer): boolean {
   return goods === undefined || typeOf(answer) === typeOf(goods);
 }
 

@@ -1,4 +1,5 @@
 import type { AuthorizationTerms } from "../../methods/exact-eip3009/authorization.ts";
+import { methodsOf, shortNameOf } from "../../methods/methods.ts";
 import type { PaymentTimes } from "../../methods/payment-times.ts";
 import { findChallenge, readOffers } from "../../payer/read-offer.ts";
 import { createPayerSigner } from "../../payer/sign-as.ts";
@@ -9,14 +10,19 @@ import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { sendHttp } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
-import type { CasePayer, WayName } from "../scene/offers.ts";
+import type { CasePayer } from "../scene/offers.ts";
 
 /** The terms of one of a shop's offers. */
 export type Terms = Offer<Network & { asset: Asset }>;
 
-/** The name of a payment method. */
-export function wayNameOf({ scheme, method }: Pick<Terms, "scheme" | "method">): WayName {
-  return scheme === "upto" ? "upto" : method;
+/** The short name of a payment method. */
+export function wayNameOf({ scheme, method: transfer }: Pick<Terms, "scheme" | "method">): string {
+  return shortNameOf({ scheme, transfer });
+}
+
+/** Returns true if a shop may charge less than its offer says. */
+export function takesLess({ scheme, method }: Pick<Terms, "scheme" | "method">): boolean {
+  return methodsOf(scheme, method).some((one) => one.takesLess);
 }
 
 /** The offers of a 402 of either version: version 2 has them in a header, version 1 in the body. */

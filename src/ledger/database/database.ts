@@ -53,7 +53,7 @@ export function countUsers(): { enter(): void; leave(): void; gone(): Promise<vo
   let isClosing = false;
   return {
     enter() {
-      if (isClosing) throw new KitError("The database has been closed");
+      if (isClosing) throw new KitError("The database has been closed", { code: "closed" });
       users++;
     },
     leave() {

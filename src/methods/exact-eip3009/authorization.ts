@@ -118,6 +118,15 @@ const wantedTerms: Readonly<Record<keyof AuthorizationTerms, Wanted>> = {
   from: aText,
 };
 
+/** The kind of value that each member of an authorization takes, besides the payer. */
+export const authorizationMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>> = {
+  to: aText,
+  value: aUint256,
+  validAfter: aUint256,
+  validBefore: aUint256,
+  nonce: aText,
+};
+
 const aSigner: Wanted = {
   what: "a signer with address and signTypedData",
   fits: (value) =>

@@ -112,6 +112,7 @@ export const eip3009Words: PaymentWords = {
   endsSaid: "before",
   includesBounds: false,
   reasons: {},
+  reference: "eip3009",
   judge: "The token",
   domain: ({ name, version }) => `name "${name}", version "${version}"`,
 };
@@ -122,7 +123,7 @@ export const eip3009StateRefusals: StateRefusals = (facts, one) => [
 ];
 
 /** Scheme "exact" by EIP-3009 `TransferWithAuthorization`: what both versions of the protocol pay with. */
-export const exactEip3009Method: Method = {
+export const exactEip3009Method: Method<"exact", "eip3009"> = {
   name: exactEip3009,
   scheme: "exact",
   versions: [1, 2],
@@ -140,10 +141,11 @@ export const exactEip3009Method: Method = {
     return (payment) => authorizationDigest(separator, authorizationOf(payment));
   },
 
-  async sign(signer, { facilitator, authorization, permit, ...terms }) {
+  async sign(signer, { extra, authorization, permit, ...terms }) {
     return paymentOf(terms.asset.address, await signAuthorization(signer, { ...terms, ...authorization }));
   },
 
+  offerNeeds: ["name", "version"],
   extra: ({ assets }) => (assets.some((asset) => isPaidBy(asset, "eip3009")) ? {} : undefined),
 
   async describeWrongSignature(payment, right, recover) {

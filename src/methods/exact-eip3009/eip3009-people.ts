@@ -24,11 +24,14 @@ import { digestUnder } from "../eip712.ts";
 import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import type { SignedDomain } from "../method.ts";
 import { type Authorization, authorizationHash, authorizationTypehashes } from "./authorization.ts";
-import { authorizationOf } from "./eip3009-method.ts";
+import { authorizationOf, exactEip3009 } from "./eip3009-method.ts";
+import { exactPayloadSchema } from "./eip3009-schemas.ts";
 import { likelyDomains } from "./explain-eip3009.ts";
 
 export const eip3009ForPeople: MethodForPeople = {
-  transfer: "eip3009",
+  names: [exactEip3009],
+  label: "EIP-3009",
+  option: "authorization",
   member: "authorization",
 
   nameOf({ from: payer, value, nonce }) {
@@ -36,6 +39,8 @@ export const eip3009ForPeople: MethodForPeople = {
   },
 
   explainSignature,
+
+  payloadSchema: () => exactPayloadSchema,
 
   explainOffer(at, { extra }, { token }) {
     return explainExtra(at, extra, token);

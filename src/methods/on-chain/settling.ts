@@ -2,10 +2,13 @@ import type { Bound, Chain, ChainQueries, Effect, Transaction } from "../../chai
 import { gasPerByte } from "../../chain/fees.ts";
 import type { Receipt } from "../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../chain/revert.ts";
+import type { AskNode } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import type { PaymentSigner } from "../payer-terms.ts";
 
 /** One payment as it is settled, and to whom it goes. */
 export type SettleCall = {
@@ -27,6 +30,26 @@ export type PayerTransaction = Transaction & {
   hash: Hex;
   /** Why the payment is refused whose payer cannot pay for it: has so much, and it may cost so much, in wei. */
   refuse(has: bigint, needed: bigint): Invalid;
+};
+
+/** A call of a contract; `sender` is the only account that may make it, where there is one. */
+export type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
+
+/** A contract that a method needs on local chains, such as one that public chains have at the same address. */
+export type LocalContract = {
+  readonly address: Address;
+  /** Loads its code as it stands on a chain with this token. */
+  code(token: Asset): Promise<Hex>;
+};
+
+/** A payer who approves a contract on a token, and the node that knows the payer's nonces. */
+export type ApprovingPayer = {
+  ask: AskNode;
+  chainId: number;
+  asset: Asset;
+  signer: PaymentSigner;
+  /** Makes a signer of transactions, which are signed by a key alone. */
+  keySigner(): { readonly address: Address; signDigest(digest: Hex): Hex };
 };
 
 /** How one payment is settled: what is simulated, and sent if nothing stands against it. */
@@ -185,6 +208,24 @@ export type Settling = {
     payment: Pick<SignedPayment, "asset" | "payer" | "nonce">,
     id?: Hex,
   ): Promise<boolean>;
+
+  /** The contracts that local chains need for it, apart from the facilitator contract. */
+  readonly localContracts?: readonly LocalContract[];
+  /** Where a payer's tokens go, if that is not where the payment was signed to. */
+  receiver?(recipient: Address): Address;
+  /** The call by which somebody submits a payment without the facilitator. */
+  submission(payment: SignedPayment): Promise<ContractCall>;
+  /** The call by which a payer makes a payment of its own invalid. */
+  cancellation(
+    payment: SignedPayment,
+    payer: { privateKey: Hex; asset: Asset; chainId: number },
+  ): Promise<ContractCall>;
+
+  /**
+   * Makes the extension by which a payment brings the approval that it needs: one that is signed for the token, or a transaction
+   * of the payer's.
+   */
+  bringApproval?(kind: true | "transaction", payment: SignedPayment, payer: ApprovingPayer): Promise<object>;
 
   /** Forwards payments that others have submitted; undefined if only we can submit one. */
   readonly recovery?: Recovery;

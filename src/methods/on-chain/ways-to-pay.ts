@@ -1,10 +1,9 @@
 import type { ServedNetwork } from "../../protocol/checks.ts";
 import { createRequestParser, type RequestParser } from "../../protocol/requests.ts";
-import { exactEip3009Settling } from "../exact-eip3009/on-chain/eip3009-settling.ts";
 import type { Method } from "../method.ts";
 import { methods } from "../methods.ts";
-import { exactPermit2Settling, uptoPermit2Settling } from "../permit2/on-chain/permit2-settling.ts";
 import type { Settling, Usage } from "./settling.ts";
+import { settlings } from "./table.ts";
 
 /** The payment methods that a service takes, each by its name: what it signs, and how it moves money. */
 export type WaysToPay = {
@@ -66,8 +65,4 @@ function found<T>(entry: T | undefined, name: string): T {
 }
 
 /** All of them. */
-export const waysToPay = createWaysToPay(methods, [
-  exactEip3009Settling,
-  exactPermit2Settling,
-  uptoPermit2Settling,
-]);
+export const waysToPay = createWaysToPay(methods, settlings);

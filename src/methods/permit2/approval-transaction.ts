@@ -56,12 +56,14 @@ export function approvalTransactionOf({
  * facilitators.
  */
 export function broughtApproval(
-  payment: Pick<SignedPayment, "payload">,
+  payment: Pick<SignedPayment, "payload" | "nonceSpace">,
   { gasSponsoring = [] }: Pick<ServedNetwork, "gasSponsoring">,
 ): {
   approval?: Approval | "malformed" | undefined;
   transaction?: ApprovalTransaction | "malformed" | undefined;
 } {
+  // What another method keeps in its payload is its own.
+  if (!sameAddress(payment.nonceSpace, permit2Address)) return {};
   const approval = gasSponsoring.includes(approvalExtension) ? approvalOf(payment) : undefined;
   if (approval !== undefined) return { approval };
   return gasSponsoring.includes(transactionExtension) ? { transaction: approvalTransactionOf(payment) } : {};

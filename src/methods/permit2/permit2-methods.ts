@@ -1,6 +1,7 @@
 import { recipientIsPayTo } from "../../protocol/checks.ts";
-import { type Address, sameAddress } from "../../protocol/hex.ts";
+import { type Address, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
+import { membersOf } from "../../util/json.ts";
 import type { Method } from "../method.ts";
 import { approvalOf } from "./approval.ts";
 import {
@@ -26,9 +27,9 @@ import { permit2Refusals, permit2StateRefusals } from "./permit2-refusals.ts";
 import { signPermit } from "./sign-permit.ts";
 
 /** The differences between the two schemes that pay by Permit2. */
-type Kind = {
+type Kind<Scheme extends string> = {
   name: string;
-  scheme: "exact" | "upto";
+  scheme: Scheme;
   /** The proxy of x402 that payers sign for. */
   spender: Address;
   /** True if the witness names who submits it. */
@@ -36,17 +37,23 @@ type Kind = {
 };
 
 /** Makes the off-chain half of a payment method by Permit2. */
-export function createPermit2Method({ name, scheme, spender, hasFacilitator }: Kind): Method {
+function createPermit2Method<Scheme extends string>({
+  name,
+  scheme,
+  spender,
+  hasFacilitator,
+}: Kind<Scheme>): Method<Scheme, "permit2"> {
   return {
     name,
     scheme,
     // Version 1 knows EIP-3009 alone.
     versions: [2],
-    words: permit2Words,
+    words: scheme === "upto" ? { ...permit2Words, reference: "upto" } : permit2Words,
     nonceSpace: permit2Address,
+    spender: permit2Address,
     stateRefusals: permit2StateRefusals,
     transfer: "permit2",
-    takesLess: scheme === "upto",
+    takesLess: hasFacilitator,
     owns: isPermit2,
     payerOf,
 
@@ -67,6 +74,7 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
       },
     ],
 
+    offerNeeds: hasFacilitator ? ["facilitatorAddress"] : [],
     extra({ assets, facilitatorContract }) {
       if (!assets.some((asset) => isPaidBy(asset, "permit2"))) return undefined;
       // The facilitator contract is who submits, whichever operator sends the transaction.
@@ -86,13 +94,14 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
       return (payment) => permitDigest(separator, permitOf(payment));
     },
 
-    async sign(signer, { asset, chainId, to, value, nonce, facilitator, permit, ...times }) {
+    async sign(signer, { asset, chainId, to, value, nonce, extra, permit, ...times }) {
+      const { facilitatorAddress } = membersOf(extra);
       const terms = {
         chainId,
         token: asset.address,
         to,
         amount: value,
-        facilitator,
+        facilitator: hasFacilitator && isAddress(facilitatorAddress) ? facilitatorAddress : undefined,
         ...permitTimes({ validAfter: 0n, ...times }),
         ...(nonce !== undefined && { nonce: BigInt(nonce) }),
         ...permit,
@@ -121,7 +130,7 @@ export function createPermit2Method({ name, scheme, spender, hasFacilitator }: K
 }
 
 /** Scheme “exact” by Permit2: any ERC-20 whose payers have approved Permit2. Version 2 of the protocol alone has it. */
-export const exactPermit2Method: Method = createPermit2Method({
+export const exactPermit2Method: Method<"exact", "permit2"> = createPermit2Method({
   name: exactPermit2,
   scheme: "exact",
   spender: exactProxyAddress,
@@ -129,7 +138,7 @@ export const exactPermit2Method: Method = createPermit2Method({
 });
 
 /** Scheme “upto” by Permit2: the payer signs a maximum, and settle says how much of it is taken, once. */
-export const uptoPermit2Method: Method = createPermit2Method({
+export const uptoPermit2Method: Method<"upto", "permit2"> = createPermit2Method({
   name: uptoPermit2,
   scheme: "upto",
   spender: uptoProxyAddress,

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { readToEnd } from "../../../test/support/read-part.ts";
 import { withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
+import type { Method } from "../method.ts";
 import { keptApproval } from "./approval.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2-methods.ts";
 import { permit2Words } from "./permit2-payload.ts";
@@ -29,7 +30,7 @@ function put(target: object, [name = "", ...rest]: readonly string[], value: unk
 
 const served = { name: "base", facilitatorContract: address(4), assets: [] };
 
-const readAll = (value: unknown, method = exactPermit2Method) =>
+const readAll = (value: unknown, method: Method = exactPermit2Method) =>
   readToEnd(value, "payload", (part) => method.read(part, address(2), undefined));
 
 function read(...given: Parameters<typeof readAll>) {
@@ -121,7 +122,7 @@ test.each([
   expect(payment.window).toEqual({ first: 101n, last: 1_000n });
   const request = { payment, words: permit2Words, requirements: { maxTimeoutSeconds: 60 } };
   const refusal = checkValidityWindow(request, chainTime, served);
-  expect(refusal && withReasonOfMethod(refusal, permit2Words).reason).toBe(reason);
+  expect(refusal && withReasonOfMethod(refusal, { words: permit2Words, x402Version: 2 }).reason).toBe(reason);
 });
 
 test("of an approval that comes along, its own members are kept, and what cannot be read is remembered as that", () => {

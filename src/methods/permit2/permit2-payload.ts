@@ -191,6 +191,7 @@ export const permit2Words: PaymentWords = {
   endsSaid: "until",
   includesBounds: true,
   reasons: permit2Reasons,
+  reference: "permit2",
   judge: "Permit2",
   domain: () => 'domain "Permit2"',
 };

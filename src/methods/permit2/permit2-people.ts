@@ -9,10 +9,13 @@ import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import { describeMalformed } from "../method.ts";
 import { likelyMistakes } from "./explain-permit2.ts";
 import { permit2Address, permit2Separator, permitHash } from "./permit.ts";
-import { permitMember, permitOf, permitPayloadFor } from "./permit2-payload.ts";
+import { exactPermit2, permitMember, permitOf, permitPayloadFor, uptoPermit2 } from "./permit2-payload.ts";
+import { createPermitPayloadSchema } from "./permit2-schemas.ts";
 
 export const permit2ForPeople: MethodForPeople = {
-  transfer: "permit2",
+  names: [exactPermit2, uptoPermit2],
+  label: "Permit2",
+  option: "permit",
   member: permitMember,
 
   nameOf({ from: payer, permitted, nonce: given }) {
@@ -22,6 +25,8 @@ export const permit2ForPeople: MethodForPeople = {
   },
 
   explainSignature,
+
+  payloadSchema: (scheme) => createPermitPayloadSchema({ hasFacilitator: scheme === "upto" }),
 
   /** Clients sign for the facilitator that an offer names. */
   explainOffer(at, { scheme, extra }, { contract }) {

@@ -8,7 +8,7 @@ import { permitMember } from "./permit2-payload.ts";
  *
  * @param hasFacilitator whether its witness names who submits it, as that of scheme “upto” does
  */
-export function createPermitPayloadSchema({ hasFacilitator }: { hasFacilitator: boolean }): z.ZodType {
+export function createPermitPayloadSchema({ hasFacilitator }: { hasFacilitator: boolean }): z.ZodObject {
   const object = <Shape extends z.ZodRawShape>(shape: Shape) => z.object(shape, faults.object);
   const permit = object({
     from: address,

@@ -14,18 +14,21 @@ export type AdviceContext = {
   token: TokenUnits | null;
 };
 
-/** The options that the command in an advice needs for a payment, with a space before them; empty where it needs none. */
+/**
+ * The options that the command in an advice needs for a payment, with a space before them. Undefined if the command needs more
+ * than a payment has.
+ */
 export function optionsOf(
   words: string,
   { at, network, payer, amount, asset, token }: AdviceContext,
-): string {
+): string | undefined {
   if (words === "reset" || words.startsWith("why ")) return at;
   const local = nameOfLocalToken(asset ?? "");
   const ofToken = local === undefined ? "" : ` --asset ${local}`;
   if (words === "approve" && network !== null && payer !== null) {
     return ` --network ${network} --account ${payer}${ofToken}${at}`;
   }
-  if (words !== "fund" || network === null || payer === null || amount === null) return "";
+  if (words !== "fund" || network === null || payer === null || amount === null) return undefined;
   const price = token === null ? `${amount} --units` : formatUnits(amount, token.decimals);
   return ` --network ${network} --to ${payer}${ofToken} --amount ${price}${at}`;
 }

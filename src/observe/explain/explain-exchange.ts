@@ -6,6 +6,7 @@ import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
 import { formatSpan } from "../../protocol/moments.ts";
 import { type Asset, builtInNetworks } from "../../protocol/networks.ts";
 import { isProblem } from "../../protocol/problems.ts";
+import { specReason } from "../../protocol/reference-reasons.ts";
 import { expiryMarginSeconds, usualMaxValiditySeconds } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import {
@@ -121,7 +122,7 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   if (typeof given !== "string") {
     return finding(mistake, at, { got, why: "The answer names no reason." });
   }
-  const reason = (isUndetermined ? problemOf(answer) : undefined) ?? given;
+  const reason = (isUndetermined ? problemOf(answer) : undefined) ?? specReason(given);
   const advice = adviceOnReason(reason, situation);
   if (advice === undefined) {
     const why = "The reason is none of this facilitator's: the one that gave it has to say what it means.";

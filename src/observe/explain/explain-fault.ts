@@ -8,8 +8,7 @@ import {
 import { adviceOnAnswer } from "../../protocol/catalogue-texts.ts";
 import { type Finding, finding, isMistakeId, type Mistake, mistakes } from "../../protocol/mistakes.ts";
 import { formatNetwork, type NetworkRegistry } from "../../protocol/networks.ts";
-import type { X402Version } from "../../protocol/requests.ts";
-import type { PaymentWords } from "../../protocol/signed-payment.ts";
+import type { PaymentRequest, X402Version } from "../../protocol/requests.ts";
 import { parseAmount, type TokenUnits } from "../../protocol/token-units.ts";
 import { faults } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/text.ts";
@@ -78,12 +77,14 @@ const mistakeOfSituation: Partial<Record<Situation, string>> = {
   never_valid: "times-in-milliseconds",
 };
 
-/** The finding for a refusal by verify's own checks. */
-export function explainRefused(refusal: Invalid, at: string, words?: PaymentWords): Finding {
-  const { reason, situation, message, got, expected } = withReasonOfMethod<Invalid>(
-    refusal,
-    words ?? { reasons: {} },
-  );
+/** The finding for a refusal by verify's own checks, or by its reader, which has no `request` then. */
+export function explainRefused(
+  refusal: Invalid,
+  at: string,
+  request?: Pick<PaymentRequest, "words" | "x402Version">,
+): Finding {
+  const { reason, situation, message, got, expected } =
+    request === undefined ? refusal : withReasonOfMethod<Invalid>(refusal, request);
   const mistake = mistakeOfSituation[situation];
   if (mistake === undefined || !isMistakeId(mistake)) {
     const { fact, why, fix } = adviceOnAnswer(reason, { situation, message });

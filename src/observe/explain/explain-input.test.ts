@@ -569,7 +569,12 @@ describe("what a developer got wrong is named", () => {
   test("every mistake of the table has a case", () => {
     // That an answer was lost is in no text: it is seen by the service.
     const found = cases.map(([, mistake]) => mistake);
-    expect(new Set([...found, "answer-lost"])).toEqual(new Set(Object.keys(mistakes)));
+    // The answers of shops have a test of their own: that of `x402-kit check`.
+    const ofShops = [
+      ...["not-encoded", "odd-base64", "no-challenge", "misplaced-challenge", "resource-differs"],
+      ...["accepted-differs", "never-asked", "bad-receipt", "wrong-header"],
+    ];
+    expect(new Set([...found, ...ofShops, "answer-lost"])).toEqual(new Set(Object.keys(mistakes)));
   });
 });
 
@@ -813,6 +818,13 @@ describe("an answer", () => {
     for (const unknown of [{}, { situation: "of_another_facilitator" }, { situation: 7 }]) {
       expect(of({ ...answer, ...unknown }).text).toContain(meaning);
     }
+  });
+
+  test("of refusal with a name of the public reference facilitator is explained as with that of the specification", () => {
+    const [said] = of({ isValid: false, invalidReason: "invalid_exact_evm_payload_signature" }).found;
+    expect(of({ isValid: false, invalidReason: "invalid_exact_evm_signature" }).found).toEqual([
+      { ...said, got: '"invalid_exact_evm_signature"' },
+    ]);
   });
 
   test("of refusal for what the request holds says how to look into that", () => {

@@ -157,7 +157,7 @@ function explainTerms(
   for (const refusal of refusals) {
     const at = placeOf(refusal.at ?? "");
     if (at === undefined) continue;
-    const one = explainRefused(refusal, at, words);
+    const one = explainRefused(refusal, at, request);
     found.set(`${one.mistake} ${at}`, moreExactly(one, request, context));
   }
   return [...found.values()];
@@ -199,7 +199,7 @@ function explainOddTerms(
     }
   }
   if (payTo !== undefined && network !== undefined && isRead(`${termsAt}.payTo`)) {
-    findings.push(...explainPayTo(payTo, members.payTo, network, context));
+    findings.push(...explainPayTo(payTo, members, network, context));
   }
   return findings;
 }
@@ -291,7 +291,7 @@ function explainSigned(
     findings.push(...found);
   }
   const approval = isWhole ? refuseApproval(request, now) : undefined;
-  if (approval !== undefined) findings.push(explainRefused(approval, "", words));
+  if (approval !== undefined) findings.push(explainRefused(approval, "", request));
   if (now === undefined) return findings;
   // Behind a start that is to come, the end is looked at as well.
   const begun = { ...payment, window: { ...payment.window, first: 0n } };
@@ -343,7 +343,12 @@ function acceptedTokens(network: Network, tokens: KnownTokens | undefined): read
 }
 
 /** Checks a payTo that a facilitator accepts. Which wallet is whose is not known here. */
-function explainPayTo(at: string, value: unknown, network: Network, context: ExplainContext): Finding[] {
+function explainPayTo(
+  at: string,
+  { payTo: value, asset }: Record<string, unknown>,
+  network: Network,
+  context: ExplainContext,
+): Finding[] {
   const { contracts, payTo = "contract" } = context;
   const contract = contracts[network.tier];
   if (!isAddress(value)) return [];
@@ -353,7 +358,8 @@ function explainPayTo(at: string, value: unknown, network: Network, context: Exp
     if (isOfOtherTier(value, network, context)) {
       return [finding("other-tier", at, { got: value, expected: contract })];
     }
-    const isNobody = BigInt(value) === 0n || sameAddress(value, network.usdc.address);
+    const tokens = [network.usdc.address, asset].filter(isAddress);
+    const isNobody = BigInt(value) === 0n || tokens.some((token) => sameAddress(value, token));
     if (isNobody) return [finding("pay-to-nobody", at, { got: value })];
   }
   const expected = checksumAddress(value);

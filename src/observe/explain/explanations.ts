@@ -258,7 +258,7 @@ function nothingWrong(kind: Explanation["kind"], known: KnownOfChain): string {
   if (kind === "challenge") {
     return "Nothing is wrong with it: each of its offers names what the facilitator settles.";
   }
-  const comparison = "If the shop refused it, compare it with the shop's offer.";
+  const comparison = "If the shop refused it, compare it with the shop's offer: --shop URL.";
   if (known === "state") {
     return `The facilitator would settle it: balance, blacklist, pause and authorization were looked up on its chain. ${comparison}`;
   }

@@ -5,6 +5,7 @@ import {
   type RefusedSituation,
   reasonOf,
   reasons,
+  referenceReasons,
   type Situation,
   settleErrorReason,
   situations,
@@ -12,6 +13,7 @@ import {
 import { reasonTexts, situationTexts, withLocal } from "../../protocol/catalogue-texts.ts";
 import { mistakes } from "../../protocol/mistakes.ts";
 import { problemKinds, problemTexts } from "../../protocol/problems.ts";
+import { specReason } from "../../protocol/reference-reasons.ts";
 
 /** The page's policy: it may show text. */
 export const errorsPagePolicy =
@@ -100,7 +102,8 @@ export function errorsGuide(): string {
     "",
     "## By reason",
     "",
-    "`invalidReason` of verify and `errorReason` of settle.",
+    "`invalidReason` of verify and `errorReason` of settle. With `REASONS=reference` (`up --plain`) some have the names that the",
+    "public reference facilitator gives them; `explain` knows both.",
     ...Object.entries(reasonTexts).flatMap(([reason, { meaning, fix, locally }]) => [
       "",
       `### \`${reason}\``,
@@ -109,6 +112,7 @@ export function errorsGuide(): string {
       "",
       `**Fix:** ${withLocal(fix, locally)}`,
       "",
+      ...namesInReference(reason),
       ...situationsOf(reason),
       `Usual mistakes: ${usualMistakes(reason).join("; ")}.`,
     ]),
@@ -168,6 +172,14 @@ export function errorsGuide(): string {
     ]),
     "",
   ].join("\n");
+}
+
+/** The names of a reason with `REASONS=reference`. */
+function namesInReference(reason: string): string[] {
+  const names = referenceReasons.filter((name) => specReason(name) === reason);
+  return names.length === 0
+    ? []
+    : [`Public reference facilitator: ${names.map((name) => `\`${name}\``).join(", ")}.`, ""];
 }
 
 /** The advice for each situation of a reason, if it adds to the advice for the reason. */

@@ -1,5 +1,6 @@
 import { methods } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import { viewOf } from "../../methods/people.ts";
 import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import { isDecidedBy } from "../../protocol/catalogue.ts";
 import { errorsSection, reasonTexts } from "../../protocol/catalogue-texts.ts";
@@ -56,6 +57,7 @@ export async function describePayment(
   return {
     ...summary,
     method: method?.name ?? null,
+    way: method === undefined ? null : viewOf(method),
     signed:
       method === undefined
         ? null

@@ -13,6 +13,7 @@ import {
   transactionViewSchema,
 } from "../timeline/payment-view.ts";
 import type { Timeline } from "../timeline/timeline.ts";
+import { llmsRoutes } from "./llms-routes.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";
 
@@ -21,7 +22,7 @@ type Actions = { resend?: Resend; chain?: PaymentChain };
 
 /**
  * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`, beside a local service: what it did about
- * each payment, without signatures or keys; and `GET /errors`, what each refusal means. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
+ * each payment, without signatures or keys; `GET /errors`, what each refusal means; and `GET /llms.txt` for coding agents. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
  * `POST /payments/{id}/curl` writes it as a command; the caller keeps foreign pages from both.
  */
 export function serveStudio(
@@ -33,6 +34,7 @@ export function serveStudio(
     if (resend !== undefined) againRoutes(scope, { timeline, context, resend });
     pageRoutes(scope, builtPage);
     shopRoute(scope);
+    llmsRoutes(scope);
     scope.get("/errors", async (_, reply) => {
       const { errorsPage, errorsPagePolicy } = await import("./errors-page.ts");
       return reply

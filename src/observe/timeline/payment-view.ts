@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { callViewSchema } from "../../methods/call-view.ts";
+import { methodViewSchema } from "../../methods/method-view.ts";
 
 /**
  * The payments in `GET /payments`, `GET /payments/{id}` and `GET /events`: version 1 of that API. Amounts are decimal strings
@@ -155,6 +156,7 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
   method: text
     .default(null)
     .meta({ description: "How it is paid, such as exact-permit2; null of an unreadable request" }),
+  way: methodViewSchema.nullable().default(null).meta({ description: "The same for forms and snippets" }),
   signed: z.record(z.string(), z.string()).nullable(),
   signedMembers: z
     .array(

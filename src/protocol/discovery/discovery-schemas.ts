@@ -7,7 +7,7 @@ import { address } from "../primitives.ts";
 
 /** One way to pay for a resource, as the requirements of its version say it. */
 const acceptsSchema = z.looseObject({
-  scheme: z.enum(["exact", "upto"]),
+  scheme: z.string(),
   network: z.string(),
   asset: z.string(),
   payTo: z.string(),

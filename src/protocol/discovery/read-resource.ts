@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { createBoundedMap } from "../../util/cache.ts";
 import type { MethodTerms } from "../checks.ts";
-import type { TransferMethod } from "../networks.ts";
 import { address } from "../primitives.ts";
 import type { PayloadReader, PaymentRequest } from "../requests.ts";
 import type { DiscoveredResource } from "./discovery-schemas.ts";
@@ -94,7 +93,7 @@ function read(body: unknown, payment: PaymentRequest, way: Way): SeenResource | 
 }
 
 /** How a token moves where an offer does not say it. */
-const unsaidTransfer: TransferMethod = "eip3009";
+const unsaidTransfer = "eip3009";
 
 function acceptsOf(
   { x402Version, network, requirements, payment }: PaymentRequest,

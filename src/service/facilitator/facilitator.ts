@@ -6,9 +6,11 @@ import type { ServedNetwork } from "../../protocol/checks.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { createOpenMaxima } from "../../protocol/open-maxima.ts";
 import { paymentIdentifierExtension } from "../../protocol/payment-identifier.ts";
+import { referenceReason } from "../../protocol/reference-reasons.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { Cursor } from "../../protocol/settlement-query.ts";
 import { type Warning, warningsOf } from "../../protocol/strictness.ts";
+import type { NameReason } from "../../protocol/write-answers.ts";
 import { withEitherSignal } from "../../util/waiting.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
@@ -32,6 +34,8 @@ export type Facilitator = {
   ): Promise<SettleResult>;
   /** The network of a payment as it is served; undefined where it is not. */
   networkOf(request: PaymentRequest): ServedNetwork | undefined;
+  /** Names the reasons of its answers, where they are not the specification's. */
+  readonly nameReason: NameReason | undefined;
   /** The warnings in the answer to a good payment. */
   warningsOf(request: PaymentRequest): readonly Warning[];
   /** A settlement of the caller's organization; null when there is none, or it is another's. */
@@ -67,6 +71,10 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
     },
 
     networkOf,
+    // One setting is that of all networks.
+    nameReason: [...networks.values()].some(([{ chain }]) => chain.network.reasons === "reference")
+      ? referenceReason
+      : undefined,
 
     warningsOf(request) {
       const network = networkOf(request);

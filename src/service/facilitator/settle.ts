@@ -62,7 +62,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
   return async (request, caller, signal, options) => {
     const result = await settle(request, caller, signal, options);
     return result.kind === "invalid"
-      ? { kind: "invalid", invalid: withReasonOfMethod(result.invalid, request.words) }
+      ? { kind: "invalid", invalid: withReasonOfMethod(result.invalid, request) }
       : result;
   };
 

@@ -37,7 +37,7 @@ export function startTrail(payment: PaymentRequest, serviceId: string): Trail {
   return {
     pass: (check) => void made.push(passed[check]),
     refuse(check, refusal) {
-      made.push({ check, refusal: withReasonOfMethod<Invalid>(refusal, payment.words) });
+      made.push({ check, refusal: withReasonOfMethod<Invalid>(refusal, payment) });
       publish();
       return refusal;
     },

@@ -40,7 +40,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
   return async (request, caller, { repeats } = { repeats: false }) => {
     const refusal = await verify(request, caller, repeats);
     const answered = refusal && (await refuseWithUse(context, refusal, request, caller?.organization.id));
-    return withReasonOfMethod(answered, request.words);
+    return withReasonOfMethod(answered, request);
   };
 
   async function verify(

@@ -16,6 +16,7 @@ import {
   ok,
   warning,
 } from "./check.ts";
+import { batchSettlementCheck } from "./check-batch-settlement.ts";
 import { assetsCheck, contractCheck, permit2Check } from "./check-contract.ts";
 import { gasMoneyCheck, sponsorCheck, txNoncesCheck } from "./check-operators.ts";
 
@@ -26,6 +27,7 @@ const networkChecks: readonly NetworkCheck[] = [
   sponsorCheck,
   assetsCheck,
   permit2Check,
+  batchSettlementCheck,
   txNoncesCheck,
 ];
 

@@ -122,6 +122,7 @@ export function explainListenError(
   switch (error.code) {
     case "EADDRINUSE":
       return new KitError(`Port ${port} on ${host} is in use`, {
+        code: "port-in-use",
         hints: [`Stop what listens there; if it is ${command}, use it as it is.`, anyPort],
       });
     case "EACCES":

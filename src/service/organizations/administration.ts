@@ -207,7 +207,7 @@ function createRevokeKey(
 }
 
 export function noKey(keyId: string): KitError {
-  return new KitError(`There is no key with the id ${JSON.stringify(keyId)}`);
+  return new KitError(`There is no key with the id ${JSON.stringify(keyId)}`, { code: "not-found" });
 }
 
 /** Returns true if a text can stand in a table and in a log. */
@@ -239,6 +239,7 @@ export async function lockOrganization(
 
 export function noOrganization(id: string): KitError {
   return new KitError(`There is no organization ${JSON.stringify(id)}`, {
+    code: "not-found",
     hints: [`${self} org list shows those that there are, and ${self} org create adds one.`],
   });
 }

@@ -94,7 +94,10 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
   requireServed("database URL", () => readDatabaseUrl(databaseUrl));
   requireServed("pepper", () => readPepper(pepper));
   if (isMissingFile(databaseUrl)) {
-    throw new KitError(`There is no database ${databaseUrl}`, { hints: [`${self} migrate creates it.`] });
+    throw new KitError(`There is no database ${databaseUrl}`, {
+      code: "not-found",
+      hints: [`${self} migrate creates it.`],
+    });
   }
   const db = await openDatabase({ url: databaseUrl });
   try {

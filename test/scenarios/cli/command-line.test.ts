@@ -13,7 +13,7 @@ import { runHere } from "../../support/run-here.ts";
 
 /*
  * What a person gets for a command line or a variable that cannot be: everything that is wrong at once, each with how
- * to mend it, exit code 1 (4 of the judges, whose 1 is a verdict), and nothing started.
+ * to mend it, exit code 2 (4 of the judges, whose 2 is a verdict), and nothing started.
  */
 
 type Row = { args: string[]; env?: Record<string, string>; exitCode?: number };
@@ -25,7 +25,7 @@ async function run(args: readonly string[], env?: Record<string, string>) {
   return { ...outcome, started: started() };
 }
 
-async function refusalOf({ args, env, exitCode = 1 }: Row): Promise<string> {
+async function refusalOf({ args, env, exitCode = 2 }: Row): Promise<string> {
   const { code, stdout, stderr, started } = await run(args, env);
   expect({ code, stdout, started }).toEqual({ code: exitCode, stdout: "", started: [] });
   // These change with the contract's code.
@@ -341,6 +341,10 @@ describe("help", () => {
                                     recipients, also straight to the organization's
                                     own wallet; any, also straight to any other
                                     address, as public facilitators have it
+        --reasons DIALECT           the names that invalidReason and errorReason have:
+                                    spec, the specification's (the default);
+                                    reference, those of the public reference
+                                    facilitator
         --network-file FILE         JSON file with networks besides the five [env:
                                     NETWORKS_FILE]
         --cors-origins ORIGINS      origins of web pages that may call the API,
@@ -357,8 +361,9 @@ describe("help", () => {
                                     suites that know no keys
         --plain                     stand in for a public facilitator: the same as
                                     --open --pay-to any, so that a shop needs the URL
-                                    and nothing else, and as strict and as lenient as
-                                    the public reference facilitator
+                                    and nothing else, and as strict, as lenient and
+                                    with the same reasons as the public reference
+                                    facilitator
         --claim KIND@NETWORK        list a kind at /supported that is refused when it
                                     is used, for servers that start with it alone;
                                     several, separated by commas
@@ -402,7 +407,8 @@ describe("help", () => {
                                     else: URL, key, payTo, payer, RPC URLs; where an
                                     up listens at the port, those of that one
         --json                      print one line of JSON when ready, and nothing
-                                    else
+                                    else; where an up listens at the port, that of
+                                    that one
 
       [env: …] is a variable of the environment; a file .env is not read.
       "
@@ -438,6 +444,8 @@ describe("help", () => {
                                 NETWORKS_FILE]
         --url URL               where \`x402-kit up\` listens (default
                                 http://127.0.0.1:4402) [env: X402_KIT_URL]
+        --json                  print one line of JSON: the two answers, and what
+                                became of the payment
 
       [env: …] is a variable of the environment; a file .env is not read.
       "
@@ -458,6 +466,7 @@ describe("help", () => {
                              USDC)
         --url URL            where \`x402-kit up\` listens (default
                              http://127.0.0.1:4402) [env: X402_KIT_URL]
+        --json               print JSON
 
       [env: …] is a variable of the environment; a file .env is not read.
       "
@@ -483,7 +492,9 @@ describe.each([
     const { port } = closed.address() as { port: number };
     closed.close();
     const url = `http://127.0.0.1:${port}`;
-    expect((await refusalOf({ args: [...args, "--url", url] })).replaceAll(String(port), "PORT")).toBe(
+    expect(
+      (await refusalOf({ args: [...args, "--url", url], exitCode: 3 })).replaceAll(String(port), "PORT"),
+    ).toBe(
       `x402-kit ${args[0]}: ${[
         "Nothing answers at http://127.0.0.1:PORT",
         "  because: connect ECONNREFUSED 127.0.0.1:PORT",
@@ -495,7 +506,7 @@ describe.each([
   });
 
   test("where something else answers says so", async () => {
-    const refusal = await refusalOf({ args, env: { X402_KIT_URL: page.origin } });
+    const refusal = await refusalOf({ args, env: { X402_KIT_URL: page.origin }, exitCode: 1 });
     expect(refusal.replaceAll(page.origin, "URL")).toBe(
       `x402-kit ${args[0]}: ${[
         "What answers at URL is not an x402-kit harness",

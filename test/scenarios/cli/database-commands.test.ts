@@ -90,19 +90,19 @@ describe.each(backends)("on $name", (backend) => {
     const ASSETS = JSON.stringify([
       { network: "base", address: token, name: "EURC", version: "2", decimals: 6 },
     ]);
-    const refusalOf = async (address: string) => {
+    const refusalOf = async (address: string, exitCode = 1) => {
       const { code, stderr } = await run(
         ["org", "set-recipient", "--id", "shop", "--network", "base", "--address", address],
         { DATABASE_URL: database.url, FACILITATOR_CONTRACT_MAINNET: contract, ASSETS },
       );
-      expect(code).toBe(1);
+      expect(code).toBe(exitCode);
       return stderr;
     };
     expect(await refusalOf(contract)).toContain("is the facilitator contract on base, and not a wallet");
     expect(await refusalOf(token)).toContain('is the token "EURC" on base, and not a wallet');
     expect(await refusalOf(networks.base.usdc.address)).toContain("is the token USDC on base");
-    expect(await refusalOf(recipient.replace("b66", "b67"))).toContain("has a wrong checksum (EIP-55)");
-    expect(await refusalOf(`0x${"0".repeat(40)}`)).toContain("is the zero address");
+    expect(await refusalOf(recipient.replace("b66", "b67"), 2)).toContain("has a wrong checksum (EIP-55)");
+    expect(await refusalOf(`0x${"0".repeat(40)}`, 2)).toContain("is the zero address");
     expect((await json("org", "show", "--id", "shop")).networks).toEqual({});
   });
 
@@ -187,7 +187,7 @@ describe.each(backends)("on $name", (backend) => {
 
     test("cannot be named by their secret", async () => {
       const { code, stderr } = await x402("key", "revoke", "--id", key);
-      expect(code).toBe(1);
+      expect(code).toBe(2);
       expect(stderr).toContain("--id: is a whole key; its id is the part in the middle, and no secret");
       expect(stderr).not.toContain(key);
     });
@@ -278,14 +278,14 @@ describe.each(backends)("on $name", (backend) => {
       });
       expect(await output("settlements", "show", "--id", id)).toContain("state               settled\n");
       const unknown = await x402("settlements", "show", "--id", `0x${"00".repeat(32)}`);
-      expect(unknown.code).toBe(1);
+      expect(unknown.code).toBe(4);
       expect(unknown.stderr).toContain("There is no settlement 0x00");
     });
   });
 
   test("what cannot be done says why, and what to do", async () => {
     const { code, stdout, stderr } = await x402("key", "create", "--org", "nobody");
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
     expect(stderr).toBe(
       'x402-kit key create: There is no organization "nobody"\n  npx --no-install x402-kit org list shows those that there are, and npx --no-install x402-kit org create adds one.\n',
     );
@@ -295,7 +295,7 @@ describe.each(backends)("on $name", (backend) => {
     const env = { DATABASE_URL: "mysql://root:hunter2@db/x402", API_KEY_PEPPER: "hunter2" };
     const args = ["key", "create", "--scopes", "verify,admin", "--expires", "soon", "--database", "sqlite:x"];
     const { code, stderr } = await run(args, env);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).not.toContain("hunter2");
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit key create: 6 things are wrong

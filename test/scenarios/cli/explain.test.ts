@@ -1,9 +1,14 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { localContracts } from "../../../src/payer/local-chains.ts";
+import { orderSchema } from "../../../src/payer/payment-order.ts";
+import { signOrder } from "../../../src/payer/sign-order.ts";
+import { networks } from "../../../src/protocol/networks.ts";
 import { runCli } from "../../support/cli.ts";
 import { runHere } from "../../support/run-here.ts";
+import { type StubShop, startStubShop } from "../../support/stub-shop.ts";
 
 const challenge = {
   x402Version: 1,
@@ -72,16 +77,16 @@ test("text on the command line, as JSON for programs", async () => {
 
 test("a file that is not there is not taken for a payment", async () => {
   const { code, stdout, stderr } = await runHere(["explain", "no-such-file.json"]);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
   expect(stderr).toContain("x402-kit explain: no-such-file.json cannot be read");
 });
 
 test.each([
-  [["explain", ""], "The text is empty", "An unset variable is the usual cause."],
-  [["explain"], "TEXT: is needed", "- for what is piped into it"],
-])("without a text it says how to give one: %j", async (args, problem, hint) => {
+  [["explain", ""], 1, "The text is empty", "An unset variable is the usual cause."],
+  [["explain"], 2, "TEXT: is needed", "- for what is piped into it"],
+])("without a text it says how to give one: %j", async (args, exitCode, problem, hint) => {
   const { code, stdout, stderr } = await runHere(args);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect({ code, stdout }).toEqual({ code: exitCode, stdout: "" });
   expect(stderr).toContain(problem);
   expect(stderr).toContain(hint);
 });
@@ -109,4 +114,96 @@ test("a file that never ends is not read for ever", async () => {
   const { stderr, code } = await runHere(["explain", "/dev/zero"]);
   expect(code).toBe(1);
   expect(stderr).toContain("/dev/zero is longer than any payment: more than 1 MiB");
+});
+
+const { base } = networks;
+const paying = {
+  ...base,
+  facilitatorContract: localContracts.mainnet,
+  payTo: localContracts.mainnet,
+  asset: base.usdc,
+};
+
+/** Opens a shop; gives its URL. */
+async function openShop(shop: StubShop = {}) {
+  const { url, close } = await startStubShop(shop);
+  onTestFinished(close);
+  return url;
+}
+
+/** A payment as a shop asks for it. */
+async function signFor(shop: StubShop = {}) {
+  const answer = await fetch(await openShop(shop));
+  const challenge = answer.headers.get("payment-required") ?? (await answer.json());
+  const now = BigInt(Math.floor(Date.now() / 1_000));
+  return (await signOrder(orderSchema.parse({ challenge }), [paying], () => now)).header;
+}
+
+async function mistakesIn(...args: string[]) {
+  const { code, stdout, stderr } = await runHere(["explain", ...args, "--json"]);
+  if (stdout === "") throw new Error(stderr);
+  const { findings }: { findings: { mistake: string; at: string; title?: string }[] } = JSON.parse(stdout);
+  return { code, findings, mistakes: findings.map(({ mistake }) => mistake) };
+}
+
+const asJson = (header: string) => Buffer.from(header, "base64").toString();
+
+test.each<[string, StubShop, (header: { name: string; value: string }) => string, string[]]>([
+  ["is right", {}, ({ name, value }) => `${name}: ${value}`, []],
+  ["has no name and is JSON", {}, ({ value }) => asJson(value), []],
+  ["is raw JSON", {}, ({ name, value }) => `${name}: ${asJson(value)}`, ["not-encoded"]],
+  [
+    "is base64url",
+    {},
+    // Only with a character that is written otherwise there.
+    ({ value }) =>
+      Buffer.from(asJson(value).replace(/}$/, ',"extensions":{"note":"ÿ?ÿ>"}}')).toString("base64url"),
+    ["odd-base64"],
+  ],
+  ["is encoded twice", {}, ({ value }) => Buffer.from(value).toString("base64"), ["encoded-twice"]],
+  ["has version 2 and the name of version 1", {}, ({ value }) => `X-PAYMENT: ${value}`, ["wrong-header"]],
+  [
+    "has version 1 and the name of version 2",
+    { x402Version: 1 },
+    ({ value }) => `payment-signature: ${value}`,
+    ["wrong-header"],
+  ],
+])("without a shop, a payment header that %s is explained as such", async (_, shop, write, expected) => {
+  const { code, mistakes } = await mistakesIn(write(await signFor(shop)));
+  expect([mistakes, code]).toEqual([expected, expected.length === 0 ? 0 : 1]);
+});
+
+test.each<[string, StubShop, StubShop, string[]]>([
+  ["nothing", {}, {}, []],
+  ["a member", {}, { offer: { maxTimeoutSeconds: 300 } }, ["accepted-differs maxTimeoutSeconds"]],
+  ["a member of extra", {}, { extra: { tier: "gold" } }, ["accepted-differs extra.tier"]],
+  [
+    "the price",
+    {},
+    { offer: { amount: "20000" } },
+    ["accepted-differs amount", "amount-differs authorization.value"],
+  ],
+  [
+    "the price, in version 1",
+    { x402Version: 1 },
+    { x402Version: 1, offer: { maxAmountRequired: "20000" } },
+    ["amount-differs authorization.value"],
+  ],
+  ["the version", { x402Version: 1 }, {}, ["accepted-differs x402Version"]],
+])("with --shop, a payment is compared with the offer: %s differs", async (_, signed, offered, expected) => {
+  const { name, value } = await signFor(signed);
+  const { code, findings } = await mistakesIn(`${name}: ${value}`, "--shop", await openShop(offered));
+  expect(findings.map(({ mistake, at }) => `${mistake} ${at}`)).toEqual(expected);
+  expect(code).toBe(expected.length === 0 ? 0 : 1);
+});
+
+test("the URL of a shop is explained by its 402", async () => {
+  expect(await mistakesIn(await openShop())).toMatchObject({ code: 0, mistakes: [] });
+  const bad = await openShop({ offer: { amount: "0" }, encode: JSON.stringify });
+  expect(await mistakesIn(bad)).toMatchObject({ code: 1, mistakes: ["not-encoded", "amount-zero"] });
+  const free = await openShop({ instead: (_, response) => response.end("free") });
+  expect(await runHere(["explain", free])).toMatchObject({
+    stdout: "",
+    stderr: expect.stringContaining("answers 200"),
+  });
 });

@@ -113,7 +113,7 @@ test("--json prints one line with all that a client needs, and the scenario is w
 test("an unknown scenario, with the nearest one", async () => {
   const args = ["mock", "--scenario", "settle.success,settle.insuficient_funds"];
   expect(await runHere(args)).toMatchObject({
-    code: 1,
+    code: 2,
     stdout: "",
     stderr: expect.stringContaining(
       '--scenario: There is no scenario "settle.insuficient_funds"; the nearest are settle.insufficient_funds,',

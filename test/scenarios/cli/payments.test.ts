@@ -130,12 +130,12 @@ test("explain says of a payment that was never sent, but used straight on the to
   }
 });
 
-test("explain says of a payment that was never sent that its authorization is unused", async () => {
+test("explain says of a payment that was never sent so, and that its authorization is unused", async () => {
   const { request } = await signPayment(description, { network: "base" });
   const header = Buffer.from(JSON.stringify(request.paymentPayload)).toString("base64");
   const { stdout, code } = await cli("explain", header);
-  expect(code).toBe(0);
-  expect(stdout).toContain("The facilitator would settle it");
+  expect(code).toBe(1);
+  expect(stdout).toContain("One thing is wrong in this payment:\n\n1. The facilitator was never asked");
   expect(stdout).toMatch(
     new RegExp(
       `At ${origin}: no verify or settle of this payment was seen; its authorization is unused on base, where its payer holds [\\d,.]+ USDC\\.`,
@@ -378,7 +378,7 @@ test("why explains the payment that was asked for last, or the one with an id or
   await sendFirst();
   expect((await cli("why")).stdout).toContain("invalid_transaction_state");
   const unknown = await cli("why", "0x12");
-  expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("x402-kit logs") });
+  expect(unknown).toMatchObject({ code: 4, stderr: expect.stringContaining("x402-kit logs") });
   expect((await runHere(["why", "--help"])).stdout).toContain("Exit code: 0 if the payment was found");
 });
 
@@ -575,7 +575,7 @@ test("a payment that is valid on a chain whose time was moved is not explained b
   const { stdout } = await cli("why");
   expect(stdout).toContain("The signed value is not the required amount");
   expect(stdout).not.toContain("not valid yet");
-  const told = () => printed().findLast(({ reason }) => reason?.endsWith("authorization_value"));
+  const told = () => printed().findLast(({ reason }) => reason?.endsWith("authorization_value_mismatch"));
   await expect.poll(() => told()?.more).toBe(`${origin}/errors#amount-differs`);
 });
 

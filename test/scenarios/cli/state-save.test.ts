@@ -48,6 +48,7 @@ test("chains, ledger, story, faults and settings of a running up are there in an
     studio: true,
     payTo: "any",
     strictness: "reference",
+    reasons: "reference",
     settleWaitMs: 5_000,
     recipient: testPayers.empty.address,
     claims: [{ x402Version: 2, scheme: "exact", network: "solana:1" }],
@@ -110,7 +111,7 @@ test("chains, ledger, story, faults and settings of a running up are there in an
     headers: { authorization: description.organization.apiKey },
     body: request,
   });
-  expect(again.body).toMatchObject({ success: false, errorReason: "invalid_transaction_state" });
+  expect(again.body).toMatchObject({ success: false, errorReason: "invalid_exact_evm_nonce_already_used" });
   expect((await runHere(["logs", "--url", origin, "--json"])).stdout.trim().split("\n")).toHaveLength(3);
 
   // And a session of a session has it all.

@@ -407,7 +407,7 @@ describe("up for a person", () => {
     const args = ["pay", "--url", url, "--network", "base", "--method", "eip3009", "--approval"];
     expect(await runHere(args)).toMatchObject({
       ...{ code: 1, stdout: "" },
-      stderr: expect.stringContaining("Only payments by Permit2 need an approval"),
+      stderr: expect.stringContaining("need no approval"),
     });
   });
 

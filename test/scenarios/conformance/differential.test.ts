@@ -25,7 +25,13 @@ let harness: RunningHarness;
 let reference: ReferenceFacilitator;
 beforeAll(async () => {
   harness = await startTestHarness({
-    ...{ networks: ["base"], open: { onClose() {} }, payTo: "any", strictness: "reference" },
+    ...{
+      networks: ["base"],
+      open: { onClose() {} },
+      payTo: "any",
+      strictness: "reference",
+      reasons: "reference",
+    },
   });
   const chain = runningChain(harness, "base");
   const { chainId } = chain.network;
@@ -50,6 +56,8 @@ const specs: Readonly<Record<Kind, Partial<PaymentSpec>>> = {
 /** A change of a payment: of what is signed, or of the body. `kinds`: those that it is about. */
 type Change = {
   kinds: readonly Kind[];
+  /** True if the payment is settled before it is judged. */
+  isAgain?: true;
   spec?: Partial<PaymentSpec>;
   change?: (body: Body) => unknown;
 };
@@ -181,6 +189,9 @@ const changes: Readonly<Record<string, Change>> = {
   },
 };
 
+/** Its own list: chosen at random it would hide what another change does. */
+const settledBefore: Change = { kinds: all, isAgain: true };
+
 function spell(terms: Body, amount: string): void {
   terms[terms.maxAmountRequired === undefined ? "amount" : "maxAmountRequired"] = amount;
 }
@@ -202,12 +213,67 @@ const onPurpose: Readonly<
   },
 };
 
+/** Where both refuse, and the reasons differ on purpose; `holds` gets them as they were given for the same operation. */
+const otherReasons: Readonly<
+  Record<string, { why: string; holds(refused: Refused & { operation: keyof Reasons }): boolean }>
+> = {
+  "an error's message": {
+    why: "a settle in version 1 that fails as it is sent has the message of the library as its reason there",
+    holds: ({ kind, operation, theirs }) => kind === "v1" && operation === "settle" && theirs.includes(" "),
+  },
+  "Permit2 at settle": {
+    why: "there it is sent without a simulation, and whatever fails is transaction_failed; clients act by ours",
+    holds: ({ kind, operation, ours, theirs }) =>
+      kind === "permit2" &&
+      operation === "settle" &&
+      theirs === "invalid_exact_evm_transaction_failed" &&
+      /^permit2_(insufficient_balance|allowance_required)$|^invalid_permit2_signature$/.test(ours),
+  },
+  "small v": {
+    why: "the token refuses it, as it does what code at the payer's address refuses, which is wrong by its signature",
+    holds: ({ names, ours, theirs }) =>
+      names.includes("small v") && ours.endsWith("_signature") && theirs.endsWith("simulation_failed"),
+  },
+  "upto at settle": {
+    why: "there the payment is verified before its amount is looked at",
+    holds: ({ kind, operation, ours }) =>
+      kind === "upto" && operation === "settle" && ours.endsWith("settlement_exceeds_amount"),
+  },
+  "two wrongs": {
+    why: "either is right; here what needs neither chain nor signature is looked at first",
+    holds: ({ names, payer }) => names.length + (payer === "funded" ? 0 : 1) > 1,
+  },
+};
+
+/** A payment that both refuse, and their reasons. */
+type Refused = {
+  kind: Kind;
+  names: readonly string[];
+  payer: TestPayerName;
+  ours: string;
+  theirs: string;
+};
+
+/** Those whose code, key or transaction decides; they are not among the random ones. */
+const otherPayers = ["hijacked", "gasBurner", "delegated", "fickle"] as const;
+
 const payers: readonly [TestPayerName, ...TestPayerName[]] = [
   ...(["funded", "funded", "funded", "empty", "blacklisted", "smartWallet", "unapproved"] as const),
 ];
 
 /** What one of the two made of a payment; amounts in the asset's smallest unit. */
-type Outcome = { valid: boolean; settled: boolean; moved: bigint; due: bigint };
+type Outcome = {
+  valid: boolean;
+  settled: boolean;
+  /** The answer of settle names a transaction. */
+  isNamed: boolean;
+  moved: bigint;
+  due: bigint;
+  reasons: Reasons;
+};
+
+/** Of both operations; undefined where there was a success, or no verdict. */
+type Reasons = { verify: string | undefined; settle: string | undefined };
 
 /** A request that has to be asked again until it is decided: `up` answers 503 while it is not. */
 async function ask(url: string, body: object): Promise<object> {
@@ -217,22 +283,31 @@ async function ask(url: string, body: object): Promise<object> {
   }
 }
 
-async function judge(origin: string, sign: () => Promise<Body>): Promise<Outcome> {
+async function judge(origin: string, sign: () => Promise<Body>, isAgain: boolean): Promise<Outcome> {
   const body = await sign();
+  if (isAgain) expect(await ask(`${origin}/settle`, body)).toMatchObject({ success: true });
   const { payTo, maxAmountRequired, amount } = body.paymentRequirements;
   const due = BigInt(maxAmountRequired ?? amount);
-  const valid = Reflect.get(await ask(`${origin}/verify`, body), "isValid") === true;
+  const verify: Body = await ask(`${origin}/verify`, body);
   const before = await balanceOf(harness, payTo);
-  const settled = Reflect.get(await ask(`${origin}/settle`, body), "success") === true;
-  return { valid, settled, due, moved: (await balanceOf(harness, payTo)) - before };
+  const settle: Body = await ask(`${origin}/settle`, body);
+  return {
+    valid: verify.isValid === true,
+    settled: settle.success === true,
+    isNamed: /^0x/.test(settle.transaction ?? ""),
+    due,
+    moved: (await balanceOf(harness, payTo)) - before,
+    reasons: { verify: verify.invalidReason, settle: settle.errorReason },
+  };
 }
 
 test("random payments are judged and settled as by the public reference facilitator", async () => {
   const count = Number(process.env.DIFFERENTIAL_PAYMENTS ?? 150);
   const random = createRandom(Number(process.env.DIFFERENTIAL_SEED ?? 11));
   const { origin } = new URL(harness.description.facilitator.url);
-  const tally = { valid: 0, invalid: 0, settled: 0, differentOnPurpose: 0 };
+  const tally = { valid: 0, invalid: 0, settled: 0, reverted: 0, differentOnPurpose: 0 };
   const purposeful = new Set<string>();
+  const otherwise = new Set<string>();
   const wrong: object[] = [];
   // It takes the nonces of its key as the node counts them, one transaction after the other.
   const referencesTurn = createSerialQueue();
@@ -241,7 +316,10 @@ test("random payments are judged and settled as by the public reference facilita
   let payees = 0;
 
   async function compare(kind: Kind, names: readonly string[], payer: TestPayerName): Promise<void> {
-    const chosen = names.flatMap((name) => changes[name] ?? []);
+    const chosen = names.flatMap((name) =>
+      name === "settled before" ? settledBefore : (changes[name] ?? []),
+    );
+    const isAgain = chosen.some((one) => one.isAgain);
     const spec = Object.assign({}, specs[kind], { payer }, ...chosen.map((one) => one.spec));
     const sign = (own: Partial<PaymentSpec>) => async () => {
       const payTo = checksumAddress(`0x${keccak256Text(`payee ${payees++}`).slice(26)}`);
@@ -253,18 +331,29 @@ test("random payments are judged and settled as by the public reference facilita
     const judgeBoth = async () => {
       // Scheme upto names who submits.
       const submitter = kind === "upto" ? { permit: { facilitator: reference.address } } : {};
-      const ours = await judge(origin, sign({}));
-      return [ours, await referencesTurn(() => judge(reference.origin, sign(submitter)))] as const;
+      const ours = await judge(origin, sign({}), isAgain);
+      return [ours, await referencesTurn(() => judge(reference.origin, sign(submitter), isAgain))] as const;
     };
     const both = await (spec.approval === undefined ? judgeBoth() : approvalsTurn(judgeBoth));
     const [ours, theirs] = both;
     // A success without what was due, or a refusal with money moved, is wrong on either side, whatever the other says.
     const isFalse = both.some(({ settled, moved, due }) => moved !== (settled ? due : 0n));
-    const isSame = ours.valid === theirs.valid && ours.settled === theirs.settled;
+    const isSame =
+      ours.valid === theirs.valid && ours.settled === theirs.settled && ours.isNamed === theirs.isNamed;
     const reasons = names.filter((name) => {
       const one = onPurpose[name];
       return one !== undefined && !ours.settled && (one.holds?.(ours, theirs) ?? true);
     });
+    for (const operation of ["verify", "settle"] as const) {
+      const [mine, whole] = [ours.reasons[operation], theirs.reasons[operation]];
+      // It adds the library's message to some, and has no verdict on others.
+      const its = whole?.replace(/^(\w+): .*$/s, "$1");
+      if (!isSame || mine === undefined || its === undefined || mine === its) continue;
+      const refused = { kind, names, payer, operation, ours: mine, theirs: its };
+      const classes = Object.keys(otherReasons).filter((name) => otherReasons[name]?.holds(refused));
+      if (classes.length === 0) wrong.push(refused);
+      for (const name of classes) otherwise.add(name);
+    }
     if (isFalse || (!isSame && reasons.length === 0)) wrong.push({ kind, payer, names, ours, theirs });
     else if (!isSame) {
       tally.differentOnPurpose++;
@@ -272,6 +361,7 @@ test("random payments are judged and settled as by the public reference facilita
     } else {
       tally[ours.valid ? "valid" : "invalid"]++;
       if (ours.settled) tally.settled++;
+      else if (ours.isNamed) tally.reverted++;
     }
   }
 
@@ -293,12 +383,21 @@ test("random payments are judged and settled as by the public reference facilita
   const every = Object.entries(changes).flatMap(([name, { kinds: own }]) =>
     own.map((kind) => ({ kind, names: [name], payer: "funded" as const })),
   );
-  await inParallel([pair, ...every, ...cases], 8, ({ kind, names, payer }) => compare(kind, names, payer));
+  const others = kinds.flatMap((kind) => [
+    { kind, names: ["settled before"], payer: "funded" as const },
+    ...otherPayers.map((payer) => ({ kind, names: [], payer })),
+  ]);
+  await inParallel([pair, ...others, ...every, ...cases], 8, ({ kind, names, payer }) =>
+    compare(kind, names, payer),
+  );
 
   if (process.env.DIFFERENTIAL_PAYMENTS !== undefined)
     console.log(JSON.stringify({ count: 1 + every.length + cases.length, ...tally, wrong: wrong.length }));
   expect(wrong).toEqual([]);
   expect([...purposeful].sort()).toEqual(Object.keys(onPurpose).sort());
+  expect([...otherwise].sort()).toEqual(Object.keys(otherReasons).sort());
+  // Both name the transaction that was reverted.
+  expect(tally.reverted).toBeGreaterThan(0);
   expect(tally.settled).toBeGreaterThan(count / 8);
   expect(tally.invalid).toBeGreaterThan(count / 8);
 }, 600_000);

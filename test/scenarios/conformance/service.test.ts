@@ -14,6 +14,7 @@ import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { askNextApproval, askNextTransaction } from "../../../src/methods/on-chain/payer-state.ts";
 import { channels } from "../../../src/observe/channels/channels.ts";
 import { testKeys } from "../../../src/payer/test-keys.ts";
+import type { Dialect } from "../../../src/protocol/catalogue.ts";
 import type { Address } from "../../../src/protocol/hex.ts";
 import type { NetworkName } from "../../../src/protocol/networks.ts";
 import { type PayToPolicy, payToPolicies } from "../../../src/protocol/signed-payment.ts";
@@ -33,7 +34,8 @@ vi.setConfig({ maxConcurrency: 24 });
 const harnesses: Partial<Record<PayToPolicy | "hasty", RunningHarness>> = {};
 beforeAll(async () => {
   for (const payTo of payToPolicies) {
-    harnesses[payTo] = await startTestHarness({ networks: names, settleWaitMs: 8_000, payTo });
+    const reasons = dialectOf(payTo);
+    harnesses[payTo] = await startTestHarness({ networks: names, settleWaitMs: 8_000, payTo, reasons });
     await issueKeysThatAreNotGood(harnessOf(payTo));
   }
 });
@@ -58,6 +60,9 @@ async function issueKeysThatAreNotGood({ organizations }: RunningHarness): Promi
   await organizations.revokeKey(keyId);
   while ((await organizations.authenticate(testKeys.expired.apiKey)) !== null) await setTimeout(20);
 }
+
+/** Payments may go anywhere where they may at public facilitators, whose reasons are given there. */
+const dialectOf = (payTo: PayToPolicy): Dialect => (payTo === "any" ? "reference" : "spec");
 
 let runs = 0;
 
@@ -97,7 +102,7 @@ function targetOn(
   payTo: PayToPolicy = "contract",
   harness = harnessOf(payTo),
 ): ConformanceTarget {
-  const networks = serveNetworks(names, undefined, undefined, payTo);
+  const networks = serveNetworks(names, undefined, undefined, payTo, dialectOf(payTo));
   const network = networks.find((one) => one.name === name) ?? networks[0];
   const environment: ScenarioEnvironment = {
     networks,

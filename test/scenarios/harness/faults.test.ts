@@ -80,7 +80,7 @@ describe("between a shop and the facilitator", () => {
         env: {},
         takeSignals: () => new AbortController().signal,
       });
-    expect(await fault("stale-head", "--blocks", "3")).toBe(1);
+    expect(await fault("stale-head", "--blocks", "3")).toBe(2);
     expect(printed.join("\n")).toContain("happens to nodes and chains, and not to the facilitator");
     expect(await fault("status", "--method", "settle", "--status", "503")).toBe(0);
     expect(await other.faults.list()).toMatchObject([
@@ -311,7 +311,7 @@ describe("x402-kit fault", () => {
         --depth: a fault of kind delay has none
 
       Options: npx --no-install x402-kit fault --help
-      exit code 1"
+      exit code 2"
     `);
     expect(await run("fault")).toMatchInlineSnapshot(`
       "x402-kit fault: 2 things are wrong
@@ -319,16 +319,16 @@ describe("x402-kit fault", () => {
         KIND: is needed (for example answer-lost)
 
       Options: npx --no-install x402-kit fault --help
-      exit code 1"
+      exit code 2"
     `);
     expect(await run("fault", "polygon", "reset")).toMatchInlineSnapshot(`
       "x402-kit fault: polygon is not running; running: base
-      exit code 1"
+      exit code 4"
     `);
     expect(await run("fault", "clear", "--id", "x")).toMatchInlineSnapshot(`
       "x402-kit fault clear: No fault x is set
-        Those that are set: npx --no-install x402-kit fault list
-      exit code 1"
+        Those that are set: npx --no-install x402-kit fault list --url URL
+      exit code 4"
     `);
   });
 });

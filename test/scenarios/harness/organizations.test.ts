@@ -158,7 +158,7 @@ test("`up --recipient` and `--organizations FILE` do the same", async () => {
 
     await writeFile(file, "[");
     await using wrong = await startCli([...args, "--organizations", file]);
-    expect((await wrong.ended).code).toBe(1);
+    expect((await wrong.ended).code).toBe(2);
     expect(wrong.stderr()).toContain(`--organizations: names the file ${file}, which is not JSON`);
   } finally {
     await rm(folder, { recursive: true });

@@ -4,10 +4,11 @@ import { UptoEvmScheme } from "@x402/evm/upto/server";
 import { paymentMiddleware, setSettlementOverrides, x402ResourceServer } from "@x402/express";
 import express from "express";
 import { privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createHarness, type Harness, KitError } from "../../../src/harness/index.ts";
 import { type TestPayerName, testPayers } from "../../../src/payer/test-payers.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
+import { startStubShop } from "../../support/stub-shop.ts";
 
 /* A shop of the public packages, made with what the harness says, and a buyer of the harness. */
 
@@ -71,6 +72,26 @@ test.each([
   expect(await paid()).toBe(2n * charged);
   await base.approvePermit2(testPayers.unapproved.address, 0n);
   expect(await buy("unapproved")).toBe(412);
+});
+
+test("the buyer's answer has what differs between the payment and the offer of a shop that refuses it", async () => {
+  let isAgain = false;
+  const { url, close } = await startStubShop({
+    offer: {
+      get maxTimeoutSeconds() {
+        return isAgain ? 300 : 60;
+      },
+    },
+    instead({ headers }) {
+      isAgain = "payment-signature" in headers;
+    },
+  });
+  onTestFinished(close);
+  const response = await harness.buyer("funded").fetch(url);
+  expect(response.findings).toMatchObject([
+    { mistake: "accepted-differs", at: "maxTimeoutSeconds", got: "60", expected: "300" },
+  ]);
+  expect([response.status, await response.json()]).toEqual([402, {}]);
 });
 
 test("the buyer pays in another token than USDC, where the shop asks for it", async () => {

@@ -27,6 +27,7 @@ const refusedFor = {
   },
   "is to have another price": {
     reason: "invalid_exact_evm_payload_authorization_value",
+    reasonV2: "invalid_exact_evm_payload_authorization_value_mismatch",
     change({ paymentRequirements, paymentPayload }: Body) {
       const price = paymentPayload.x402Version === 1 ? "maxAmountRequired" : "amount";
       paymentRequirements[price] = "20000";
@@ -81,7 +82,7 @@ async function answersTo(running: Running, body: Body): Promise<readonly Body[]>
 
 const versions: readonly X402Version[] = [1, 2];
 
-describe.each(Object.entries(refusedFor))("a payment that %s", (_name, { reason, change }) => {
+describe.each(Object.entries(refusedFor))("a payment that %s", (_name, { change, ...refused }) => {
   test.each(
     versions.flatMap((x402Version) => [
       { x402Version, how: "was settled with a ledger that is lost", pay: settleElsewhere },
@@ -95,6 +96,7 @@ describe.each(Object.entries(refusedFor))("a payment that %s", (_name, { reason,
     expect(await composition.balanceOf(payer)).toBe(before - 10_000n);
     await change(body);
     const [verify, settle] = await answersTo(await composition.start(), body);
+    const reason = x402Version === 2 && "reasonV2" in refused ? refused.reasonV2 : refused.reason;
     expect(verify).toMatchObject({ isValid: false, invalidReason: reason, ...usedOnChain });
     expect(settle).toMatchObject({ success: false, ...usedOnChain });
   });

@@ -131,7 +131,7 @@ describe("who buys from a server of", () => {
       verify.v2.invalid_network | 402 {} | PAYMENT-REQUIRED: invalid_network | verify
       verify.v2.invalid_payment_requirements | 402 {} | PAYMENT-REQUIRED: invalid_payment_requirements | verify
       verify.v2.invalid_exact_evm_payload_recipient_mismatch | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_recipient_mismatch | verify
-      verify.v2.invalid_exact_evm_payload_authorization_value | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_authorization_value | verify
+      verify.v2.invalid_exact_evm_payload_authorization_value_mismatch | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_authorization_value_mismatch | verify
       verify.v2.invalid_exact_evm_payload_authorization_valid_after | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_authorization_valid_after | verify
       verify.v2.invalid_exact_evm_payload_authorization_valid_before | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_authorization_valid_before | verify
       verify.v2.invalid_exact_evm_payload_signature | 402 {} | PAYMENT-REQUIRED: invalid_exact_evm_payload_signature | verify
@@ -197,7 +197,7 @@ describe("who buys from a server of", () => {
       settle.v2.invalid_network | 402 {} | receipt: invalid_network | verify, settle
       settle.v2.invalid_payment_requirements | 402 {} | receipt: invalid_payment_requirements | verify, settle
       settle.v2.invalid_exact_evm_payload_recipient_mismatch | 402 {} | receipt: invalid_exact_evm_payload_recipient_mismatch | verify, settle
-      settle.v2.invalid_exact_evm_payload_authorization_value | 402 {} | receipt: invalid_exact_evm_payload_authorization_value | verify, settle
+      settle.v2.invalid_exact_evm_payload_authorization_value_mismatch | 402 {} | receipt: invalid_exact_evm_payload_authorization_value_mismatch | verify, settle
       settle.v2.invalid_exact_evm_payload_authorization_valid_after | 402 {} | receipt: invalid_exact_evm_payload_authorization_valid_after | verify, settle
       settle.v2.invalid_exact_evm_payload_authorization_valid_before | 402 {} | receipt: invalid_exact_evm_payload_authorization_valid_before | verify, settle
       settle.v2.invalid_exact_evm_payload_signature | 402 {} | receipt: invalid_exact_evm_payload_signature | verify, settle

@@ -114,7 +114,7 @@ test("what it is, and what it takes, is told where it is asked for", async () =>
   const supported: unknown = await (await fetch(`${origin}/supported`)).json();
   expect(Reflect.get(Object(supported), "kinds")).toContainEqual({
     ...{ x402Version: 2, scheme: "exact", network: "eip155:10" },
-    extra: { payTo: "any", strictness: "reference" },
+    extra: { payTo: "any", strictness: "reference", reasons: "reference" },
   });
   expect(description).toMatchObject({
     payToPolicy: "any",
@@ -165,7 +165,7 @@ test("conformance knows where it lets payments go, and passes", async () => {
     "--parallel",
     "16",
     "--cases",
-    "success",
+    "success,insufficient_funds,payload_signature",
   ];
   const { code, stdout } = await runHere(args);
   expect(stdout).toMatch(/^success +\d+ +0 /m);
@@ -184,6 +184,6 @@ test.each([
   [["--pay-to", "me"], '--pay-to: "me" is not one of contract, recipients, any'],
 ])("up %j is refused", async (args, problem) => {
   const { code, stderr } = await runHere(["up", "--port", "0", ...args]);
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(stderr).toContain(problem);
 });

@@ -146,7 +146,7 @@ test.each(["", "/v1"])(
       x402Version: 2,
       scheme: "exact",
       network: network.caip2,
-      extra: { payTo: "any", strictness: "reference" },
+      extra: { payTo: "any", strictness: "reference", reasons: "reference" },
     });
     expect(await client.verify(paymentPayload, paymentRequirements)).toMatchObject({ isValid: true });
     expect(await client.settle(paymentPayload, paymentRequirements)).toMatchObject({ success: true });

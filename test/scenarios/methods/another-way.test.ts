@@ -8,7 +8,9 @@ import { addressWord, type Hex, uintWord } from "../../../src/protocol/hex.ts";
 import { settlementId } from "../../../src/protocol/signed-payment.ts";
 import type { Composition, Running } from "../../support/composition.ts";
 import { accountOf } from "../../support/key-accounts.ts";
-import { spender, spenderCode, transferFrom, transferFromWays } from "../../support/methods/transfer-from.ts";
+import { spender, transferFrom } from "../../support/methods/transfer-from/transfer-from-method.ts";
+import { spenderCode } from "../../support/methods/transfer-from/transfer-from-settling.ts";
+import { transferFromWays } from "../../support/methods/transfer-from/transfer-from-ways.ts";
 import type { Body } from "../../support/service.ts";
 import { settleAfterDeath, startServiceProcess } from "../../support/service-process.ts";
 import { useComposition } from "../../support/use-composition.ts";
@@ -50,6 +52,7 @@ async function sign(): Promise<Body> {
   });
   const paymentRequirements = buildRequirements({
     ...{ x402Version: 2, network, asset, payTo: facilitatorContract, amount: value },
+    scheme: transferFrom.scheme,
     resource: "https://shop.example/",
   });
   const payload = transferFrom.write(payment);
@@ -92,7 +95,7 @@ test("a wrong signature, another amount and a missing approval are refused", asy
   Reflect.set(cheap.paymentRequirements, "amount", "20000");
   for (const [body, invalidReason] of [
     [forged, "invalid_exact_evm_payload_signature"],
-    [cheap, "invalid_exact_evm_payload_authorization_value"],
+    [cheap, "invalid_exact_evm_payload_authorization_value_mismatch"],
   ] as const) {
     expect((await composition.post(running, "verify", body)).body).toMatchObject({
       isValid: false,

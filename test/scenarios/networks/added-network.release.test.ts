@@ -249,7 +249,7 @@ test("a bad file is one sentence with its field", async () => {
   const bad = join(directory.path, "bad.json");
   await writeFile(bad, JSON.stringify({ ...avalanche, confirmations: 0 }));
   const { code, stderr } = await runHere(["up", "--network-file", bad, "--networks", "avalanche"], {});
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(stderr).toContain(
     `--network-file: names the file ${bad}; confirmations: must be a whole number from 1 to 1000`,
   );

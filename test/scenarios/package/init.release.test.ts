@@ -115,7 +115,7 @@ describe("in a folder", () => {
   ] as const)("the files of %s", async ([framework, own]) => {
     const common = [
       ...["package.json", "buyer.js", "shop.test.js", "open-shop.js", "shop-command.js"],
-      ...["vitest.config.ts", ".env"],
+      ...["vitest.config.ts", ".env", "AGENTS.md"],
     ];
     const { files } = JSON.parse(await init("--framework", framework, "--json"));
     const paths = files.map(({ path }: { path: string }) => path);
@@ -156,7 +156,7 @@ describe("in a folder", () => {
 
   test("another framework is refused before anything is written", async () => {
     const { code, stderr } = await runHere(["init", folder, "--framework", "koa"], {});
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain("--framework");
     expect(stderr).toContain("express, hono, fastify, next");
     await expect(access(join(folder, "package.json"))).rejects.toThrow("ENOENT");

@@ -108,7 +108,7 @@ test("another instance explains a payment by the ledger, without its signature",
     settlement: { id, state: "settled", transaction: (settled.body as { transaction: string }).transaction },
   });
   expect(stdout).not.toContain(body.paymentPayload.payload.signature.slice(2));
-  expect((await why(`0x${"00".repeat(32)}`)).code).toBe(1);
+  expect((await why(`0x${"00".repeat(32)}`)).code).toBe(4);
 });
 
 test("without the token nothing is said, and the command says which one is needed", async () => {

@@ -344,7 +344,7 @@ describe("is refused, and nothing is sent", () => {
   ])("%s", async (_name, args, changes, problem) => {
     const sent = await transactionsOf(deployer);
     const { code, stdout, stderr } = await call(args, changes);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain(problem);
     expect(`${stdout}${stderr}`).not.toContain("secret-of-the-url");
     expect(`${stdout}${stderr}`).not.toContain(keyOf("deployer").slice(2));

@@ -7,6 +7,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { LocalNode } from "../../../src/harness/nodes/nodes.ts";
 import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
+import {
+  batchSettlementAddress,
+  permit2CollectorAddress,
+} from "../../../src/methods/batch-settlement/contracts.ts";
 import { permit2Address, uptoProxyAddress } from "../../../src/methods/permit2/permit.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { addressWord, type Hex, keccak256Text } from "../../../src/protocol/hex.ts";
@@ -41,6 +45,18 @@ type MigrationLog = Kysely<{ kysely_migration: { name: string; timestamp: string
 function examine(changes: Variables = {}): Promise<Outcome> {
   return runHere(["doctor"], { ...deployed.variables, POLYGON_RPC_URL: "", ...changes });
 }
+
+/** What it says while other code stands at an address. */
+async function examineWith(address: Hex, code: Hex, changes?: Variables): Promise<Outcome> {
+  const before = await base.request("eth_getCode", address, "latest");
+  await base.request("anvil_setCode", address, code);
+  const outcome = await examine(changes);
+  await base.request("anvil_setCode", address, before);
+  return outcome;
+}
+
+/** A contract that answers every call with a word of zeros. */
+const other = "0x60206000f3";
 
 /** What a person sees, without what differs from run to run. */
 function shown({ stdout, stderr }: Outcome): string {
@@ -110,6 +126,7 @@ test("a good configuration", async () => {
       ok    gas money   100 ETH of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N ETH each
       ok    asset       0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
       ok    Permit2     0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
+      ok    escrow      0x4020074e9dF2ce1deE5A9C1b5c3f541D02a10003 is there and runs, and both collectors of x402 use it
       ok    txNonce     0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
 
     polygon
@@ -125,6 +142,7 @@ test("a good configuration", async () => {
       ok    gas money   100 POL of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N POL each
       ok    asset       0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359 signs for name "USD Coin", version "2"
       ok    Permit2     0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
+      ok    escrow      0x4020074e9dF2ce1deE5A9C1b5c3f541D02a10003 is there and runs, and both collectors of x402 use it
       ok    txNonce     0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
 
     All is well: serve may be started.
@@ -185,6 +203,7 @@ test("a configuration with much that is wrong", async () => {
       FAIL  asset                 there is no EIP-3009 token at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840
                                   → Correct its address in ASSETS.
       ok    Permit2               0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
+      ok    escrow                0x4020074e9dF2ce1deE5A9C1b5c3f541D02a10003 is there and runs, and both collectors of x402 use it
       ok    txNonce               0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd is new to this database, and begins at 0
 
     optimism
@@ -202,7 +221,7 @@ test("a configuration with much that is wrong", async () => {
                                   → Name a second provider in POLYGON_RPC_URL.
       -     the rest              was not looked at: there is no RPC endpoint to ask
 
-    10 of 28 checks failed: serve would not be safe. 5 warnings.
+    10 of 29 checks failed: serve would not be safe. 5 warnings.
     "
   `);
 });
@@ -452,17 +471,6 @@ describe("of Permit2 it says", () => {
   const advice =
     "→ Anybody can deploy it there (by CREATE2). Until then verify answers permit2_proxy_not_deployed to such payments; those by EIP-3009 go on.";
   const upto = uptoProxyAddress;
-  /** A contract that answers every call with a word of zeros. */
-  const other = "0x60206000f3";
-
-  /** What it says while other code stands at an address. */
-  async function examineWith(address: Hex, code: Hex, changes?: Variables): Promise<Outcome> {
-    const before = await base.request("eth_getCode", address, "latest");
-    await base.request("anvil_setCode", address, code);
-    const outcome = await examine(changes);
-    await base.request("anvil_setCode", address, before);
-    return outcome;
-  }
 
   test.each<[string, Hex, Hex, string]>([
     [
@@ -497,6 +505,26 @@ describe("of Permit2 it says", () => {
     );
     expect(outcome.code).toBe(1);
   });
+});
+
+test.each<[string, Hex, Hex, string]>([
+  ["is not there", batchSettlementAddress, "0x", `there is none of x402 at ${batchSettlementAddress}`],
+  [
+    "has code that the chain does not run",
+    ...([batchSettlementAddress, "0xfe"] as const),
+    `the chain does not run the code at ${batchSettlementAddress}`,
+  ],
+  [
+    "is not that of a collector",
+    ...([permit2CollectorAddress, other] as const),
+    `there is no collector of x402 at ${permit2CollectorAddress}`,
+  ],
+])("of an escrow that %s it takes note", async (_name, address, code, detail) => {
+  const outcome = await examineWith(address, code);
+  expect(linesOf(outcome, "escrow")).toEqual([
+    `ok escrow ${detail}; nothing here needs scheme batch-settlement`,
+  ]);
+  expect(outcome.code).toBe(0);
 });
 
 describe("of RPC endpoints it says", () => {

@@ -42,9 +42,10 @@ type Line = Record<string, unknown> & { level: number; msg: string };
 async function startServing(
   changes: Variables = {},
   cwd = "/",
+  options: readonly string[] = [],
 ): Promise<{ command: RunningCommand; url: string }> {
   const command = startCommand(
-    ["serve"],
+    ["serve", ...options],
     { ...deployed.variables, CONFIRMATIONS: "base=1", DRAIN_DELAY_MS: "0", ...changes },
     cwd,
   );
@@ -85,6 +86,17 @@ async function recipientBalance(): Promise<bigint> {
   const data = `0x70a08231${harnessAccounts.recipient.address.slice(2).padStart(64, "0")}`;
   return BigInt((await chain.node.request("eth_call", { to: chain.asset.address, data }, "latest")) as Hex);
 }
+
+test("--json prints the URLs once it serves, and nothing else", async () => {
+  const { command, url } = await startServing({ METRICS_PORT: "0" }, "/", ["--json"]);
+  await using _ = command;
+  command.kill("SIGTERM");
+  const { code, stdout } = await command.ended;
+  expect([code, JSON.parse(stdout)]).toEqual([
+    0,
+    { url, metrics: expect.stringMatching(/^http:.*\/metrics$/) },
+  ]);
+});
 
 describe("from deployment to payment", () => {
   test("a payment settles, and SIGTERM ends everything with exit code 0", async () => {
@@ -351,7 +363,7 @@ describe("configuration", () => {
     });
     expect({ code, stderr }).toMatchInlineSnapshot(`
       {
-        "code": 1,
+        "code": 2,
         "stderr": "x402-kit serve: 3 things are wrong
         --migrat: there is no such option; did you mean --migrate?
         TRUST_PROXY: 0.0.0.0/0 is every address: then every caller could choose the address it is limited by (for example 10.0.0.0/8)
@@ -395,7 +407,7 @@ describe("does not start", () => {
       PORT: "http",
       FACILITATOR_CONTRACT_MAINNET: "",
     });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: 3 things are wrong
         FACILITATOR_CONTRACT_MAINNET: is needed for base; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000001)
@@ -438,7 +450,7 @@ describe("does not start", () => {
     ],
   ])("with a published test key of %s", async (_name, changes, problem) => {
     const { code, stderr } = await refuse(changes);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain(problem);
   });
 
@@ -447,7 +459,7 @@ describe("does not start", () => {
       ...{ SPONSOR_PRIVATE_KEY: keyOf("sponsor"), GAS_SPONSORING: "erc20ApprovalGasSponsoring" },
       DAILY_GIFTS: "base=0.01",
     });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain(
       "MAX_GIFT: is needed for base, which DAILY_GIFTS names: without it nothing is given there",
     );
@@ -455,7 +467,7 @@ describe("does not start", () => {
 
   test("with another contract than ours", async () => {
     const { code, stderr } = await refuse({ FACILITATOR_CONTRACT_MAINNET: operator });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
         base: there is no facilitator contract at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840. Deploy it with npx --no-install x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.
@@ -467,7 +479,7 @@ describe("does not start", () => {
 
   test("with another pepper than that of the API keys", async () => {
     const { code, stderr } = await refuse({ API_KEY_PEPPER: randomBytes(32).toString("hex") });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
         API_KEY_PEPPER: is not the one that the API keys were made with, so every key would be answered 401. Set the one that the keys were made with. If it is lost, or changed on purpose: npx --no-install x402-kit key accept-pepper, and issue new keys.
@@ -488,7 +500,7 @@ describe("does not start", () => {
     await db.destroy();
     await chain.node.request("anvil_setNonce", other, "0x2");
     const { code, stderr } = await refuse({ OPERATOR_PRIVATE_KEY: keyOf("shared operator") });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatchInlineSnapshot(`
       "x402-kit serve: one thing is wrong
         base: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: another service sends with this key, or the database is an old copy. One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: npx --no-install x402-kit deploy --network base --grant-operator ADDRESS. When no other service sends with it any more: npx --no-install x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
@@ -531,7 +543,7 @@ describe("does not start", () => {
     expect(doctor.stdout).toContain(`${shared} goes on at 5, the chain is at 5`);
     const unknown = ["--network", "base", "--operator", accountOf("unheard of").address];
     const refused = await runHere(["operator", "accept-tx-nonce", ...unknown], deployed.variables);
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining("knows no operator") });
+    expect(refused).toMatchObject({ code: 4, stderr: expect.stringContaining("knows no operator") });
     const elsewhere = ["--network", "polygon", "--operator", shared];
     const wrong = await runHere(["operator", "accept-tx-nonce", ...elsewhere], {
       ...deployed.variables,
@@ -545,7 +557,7 @@ describe("does not start", () => {
     const variables = { OPERATOR_PRIVATE_KEY: keyOf("operator of a lost database") };
     await chain.node.request("anvil_setNonce", used, "0x5");
     const { code, stderr } = await refuse(variables);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain(`base: ${used} has sent 5 transactions, and this database knows none of them`);
     const about = ["--network", "base", "--operator", used];
     expect(stderr).toContain(`operator accept-tx-nonce ${about.join(" ")}`);

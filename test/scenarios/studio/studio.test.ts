@@ -170,7 +170,10 @@ describe("over HTTP", () => {
       const response = await fetch(`${studio.origin}/harness/pay`, { method: "POST", headers, body });
       return [response.status, await response.json()];
     };
-    const refusal = (error: string) => ({ error: expect.stringContaining(error), because: [], hints: [] });
+    const refusal = (error: string) => ({
+      error: expect.stringContaining(error),
+      ...{ code: "configuration", because: [], hints: [] },
+    });
     expect(await control("{}", "text/plain")).toEqual([415, refusal("application/json")]);
     expect(await control("{")).toEqual([400, refusal("not JSON")]);
     expect(await control(JSON.stringify("x".repeat(2_000_000)))).toEqual([413, refusal("too large")]);

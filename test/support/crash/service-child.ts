@@ -5,7 +5,7 @@ import { createLogger } from "../../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
 import { localNetwork } from "../local-network.ts";
-import { transferFromWays } from "../methods/transfer-from.ts";
+import { transferFromWays } from "../methods/transfer-from/transfer-from-ways.ts";
 import { openMigrated } from "../open-migrated.ts";
 import { createWrappedService } from "../wrapped-service.ts";
 import { boundaries, giftBoundaries, refuseLarge, stopAt } from "./boundaries.ts";

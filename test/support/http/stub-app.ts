@@ -75,6 +75,7 @@ export async function startStubApp(
       settles.push(settle);
       return promise;
     },
+    nameReason: undefined,
     networkOf: () => undefined,
     warningsOf: () => [],
     findSettlement: async () => null,

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunningCommand } from "../../../src/judge/scene/run-command.ts";
 import { payFor, readTerms, type Terms } from "../../../src/judge/shop/shop-payment.ts";
+import { methods } from "../../../src/methods/methods.ts";
 import { timesFrom } from "../../../src/methods/payment-times.ts";
 import { type Hex, sameAddress } from "../../../src/protocol/hex.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
@@ -352,8 +353,8 @@ function carefulStep(attempt: Attempt, url: string): Step {
 }
 
 function payerIn(payment: unknown): string {
-  const { authorization, permit2Authorization } = membersOf(membersOf(payment).payload);
-  return String(membersOf(authorization ?? permit2Authorization).from).toLowerCase();
+  const { payload } = membersOf(payment);
+  return String(methods.find((method) => method.owns(payload))?.payerOf(payload)).toLowerCase();
 }
 
 async function attempt(

@@ -15,7 +15,7 @@ import {
 } from "../../on-chain/payouts.ts";
 import type { Recovery, Search, SettlementProof, Settling, TransferPlace } from "../../on-chain/settling.ts";
 import { createIsUsed, wasUsedBy } from "../../on-chain/use-reader.ts";
-import { exactEip3009 } from "../eip3009-method.ts";
+import { authorizationOf, exactEip3009 } from "../eip3009-method.ts";
 import { authorizationUse, endsOf, explain, stateOf } from "./eip3009-state.ts";
 import {
   countBatch,
@@ -90,6 +90,16 @@ export const exactEip3009Settling: Settling = {
   stateOf,
   explain,
   isUsed: createIsUsed(authorizationUse),
+
+  async submission(payment) {
+    // The service never needs it.
+    const { encodeSubmission } = await import("./token-calls.ts");
+    return { to: payment.asset, data: encodeSubmission(authorizationOf(payment), payment.signature) };
+  },
+  async cancellation({ asset: to, nonce }, { privateKey, ...token }) {
+    const { encodeCancellation } = await import("./token-calls.ts");
+    return { to, data: await encodeCancellation(privateKey, token, nonce) };
+  },
 
   recovery: exactEip3009Recovery,
 };

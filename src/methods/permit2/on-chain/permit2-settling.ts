@@ -1,8 +1,9 @@
 import type { Chain, ChainQueries, Transaction } from "../../../chain/chain.ts";
 import { calldataGas } from "../../../chain/fees.ts";
 import type { Receipt } from "../../../chain/logs-and-receipts.ts";
+import { selector } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
-import { type Hex, sameAddress } from "../../../protocol/hex.ts";
+import { type Hex, sameAddress, uintWord } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
 import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
 import { authorizationKey, decodeEvents, type TransferEvent } from "../../on-chain/events.ts";
@@ -15,6 +16,7 @@ import {
 } from "../../on-chain/payouts.ts";
 import {
   amountOf,
+  type LocalContract,
   type Payout,
   type Plan,
   type Recovery,
@@ -27,15 +29,17 @@ import {
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { approvalOf } from "../approval.ts";
 import { approvalTransactionOf } from "../approval-transaction.ts";
-import { exactPermit2, uptoPermit2 } from "../permit2-payload.ts";
+import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
+import { exactPermit2, permitOf, uptoPermit2 } from "../permit2-payload.ts";
 import {
   describePermit2Revert,
   encodeForward,
+  encodeProxySettle,
   encodeSettle,
   encodeSettleBatch,
   settlesSeveral,
 } from "./permit2-calls.ts";
-import { allowanceOf, explain, explainFirst, nonceUse, stateOf } from "./permit2-state.ts";
+import { allowanceOf, bitOf, explain, explainFirst, nonceUse, stateOf } from "./permit2-state.ts";
 import { prepare, transactionBefore } from "./prepare-approval.ts";
 import { findDirectSubmission, findSubmission } from "./submissions.ts";
 
@@ -115,6 +119,26 @@ async function plan(
   };
 }
 
+/** Stand-ins of what public chains have; only local chains load their code. */
+const localContracts: readonly LocalContract[] = [
+  {
+    address: permit2Address,
+    code: async () => (await import("../../../contracts/mockPermit2.ts")).mockPermit2DeployedBytecode,
+  },
+  {
+    address: exactProxyAddress,
+    code: async () =>
+      (await import("../../../contracts/mockPermit2.ts")).mockExactPermit2ProxyDeployedBytecode,
+  },
+  {
+    address: uptoProxyAddress,
+    code: async () =>
+      (await import("../../../contracts/mockPermit2.ts")).mockUptoPermit2ProxyDeployedBytecode,
+  },
+];
+
+const invalidateSelector = selector("invalidateUnorderedNonces(uint256,uint256)");
+
 /** Of both schemes: they have one space of nonces. */
 const isUsed = createIsUsed(nonceUse);
 
@@ -141,6 +165,24 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
     plan,
     explainFirst,
     isUsed,
+
+    localContracts,
+    async submission(payment) {
+      const permit = permitOf(payment);
+      const data = encodeProxySettle(permit, payment.signature, permit.amount);
+      return { to: permit.spender, data, sender: permit.facilitator };
+    },
+    async cancellation(payment) {
+      const { word, bit } = bitOf(payment);
+      const data: Hex = `${invalidateSelector}${uintWord(word)}${uintWord(bit)}`;
+      return { to: permit2Address, data, sender: payment.payer };
+    },
+
+    async bringApproval(kind, payment, payer) {
+      // The service never needs it.
+      const { bringApproval } = await import("./bring-approval.ts");
+      return bringApproval(kind, payment, payer);
+    },
 
     ...(recovery !== undefined && { recovery }),
   };

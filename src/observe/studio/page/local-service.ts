@@ -1,6 +1,7 @@
 import { computed, signal } from "@preact/signals";
+import type { MethodView } from "../../../methods/method-view.ts";
 import { type TestPayer, testPayers } from "../../../payer/test-payers.ts";
-import { builtInNetworks } from "../../../protocol/networks.ts";
+import { type Asset, builtInNetworks } from "../../../protocol/networks.ts";
 import { type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
 import type { ChainView, FaultForm } from "../harness-views.ts";
 import { toast } from "./toasts.tsx";
@@ -12,7 +13,7 @@ export const command =
 /** Where a command finds this service, if that is not where it looks anyway. */
 export const atThisPlace = location.origin === "http://127.0.0.1:4402" ? "" : ` --url ${location.origin}`;
 
-type TokenView = { address: string; name: string; version: string; decimals: number; symbol?: string };
+type TokenView = Pick<Asset, "address" | "name" | "version" | "decimals" | "symbol" | "transfers">;
 
 /** The chains; from `GET /harness`. */
 export type HarnessView = {
@@ -100,6 +101,13 @@ export async function loadChains(): Promise<void> {
   if (read === undefined) return;
   chainsReadAt = Date.now();
   chains.value = read;
+}
+
+/** The payment methods, for the form that pays. */
+export const methods = signal<readonly MethodView[]>([]);
+
+export async function loadMethods(): Promise<void> {
+  methods.value = (await get<MethodView[]>("/harness/methods")) ?? methods.value;
 }
 
 export async function loadFaultForm(): Promise<void> {

@@ -1,6 +1,7 @@
 import { signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { forTimes, type PaymentTimes, type TimeField, timeFields } from "../../../methods/payment-times.ts";
+import { isPaidBy } from "../../../protocol/networks.ts";
 import { formatUnits, parseAmount, unitsOf } from "../../../protocol/token-units.ts";
 import type { PaymentDetail, PaymentSummary } from "../../timeline/payment-view.ts";
 import { Button, Dialog, now, Select } from "./controls.tsx";
@@ -11,21 +12,15 @@ import {
   get,
   harness,
   loadChains,
+  loadMethods,
+  methods,
   networkNames,
   standsFor,
   tokenOf,
 } from "./local-service.ts";
 import { select } from "./page-route.ts";
 import { knowsPayment } from "./payment-stream.ts";
-import {
-  localTokenOf,
-  type PayKind,
-  payKindOf,
-  payKinds,
-  payTermsOf,
-  requestTimeOf,
-  signedTimes,
-} from "./snippets.ts";
+import { localTokenOf, payTermsOf, requestTimeOf, signedTimes } from "./snippets.ts";
 import { toast } from "./toasts.tsx";
 
 export function PayDialog() {
@@ -34,16 +29,20 @@ export function PayDialog() {
 
 /** Pays as a test payer, with any terms and times. */
 function PayForm() {
-  const { network, payer, amount, asset, kind, x402Version, times } = draft.value;
+  const { network, payer, amount, asset, x402Version, times } = draft.value;
   const isPaying = useSignal(false);
   const edit = (change: Partial<typeof draft.value>) => {
     draft.value = { ...draft.value, ...change };
   };
   // Times are shown from the chain's.
-  useEffect(() => void loadChains(), []);
+  useEffect(() => void Promise.all([loadChains(), loadMethods()]), []);
   const chosen = network || networkNames.value[0] || "";
-  // By Permit2 any token is paid with.
-  const tokens = kind === "eip3009" ? {} : (harness.value?.networks[chosen]?.tokens ?? {});
+  const way = methods.value.find(({ name }) => name === draft.value.way) ?? methods.value[0];
+  const tokens = Object.fromEntries(
+    Object.entries(harness.value?.networks[chosen]?.tokens ?? {}).filter(
+      ([, token]) => way !== undefined && isPaidBy(token, way.transfer),
+    ),
+  );
   const other = tokens[asset];
   const { symbol, decimals } = other === undefined ? tokenOf(chosen) : unitsOf(other);
   const units = parseAmount(amount, decimals);
@@ -60,7 +59,7 @@ function PayForm() {
       network: chosen,
       payer,
       ...(other !== undefined && { asset }),
-      ...payTermsOf(kind, units, Number(x402Version)),
+      ...payTermsOf(way ?? null, units, way?.versions.includes(1) ? Number(x402Version) : 2),
     };
     isPaying.value = true;
     close();
@@ -109,9 +108,9 @@ function PayForm() {
           <label>
             By
             <Select
-              value={kind}
-              options={payKinds}
-              onChange={(name) => edit({ kind: payKinds.find((one) => one === name) ?? "eip3009" })}
+              value={way?.name ?? ""}
+              options={methods.value.map(({ name }) => name)}
+              onChange={(name) => edit({ way: name })}
             />
           </label>
           {Object.keys(tokens).length > 0 && (
@@ -125,7 +124,7 @@ function PayForm() {
               />
             </label>
           )}
-          {kind === "eip3009" && (
+          {way?.versions.includes(1) && (
             <label>
               Version
               <Select
@@ -201,7 +200,8 @@ function TimesPreview({ network }: { network: string }) {
 type Draft = Record<"network" | "payer" | "amount" | "x402Version", string> & {
   /** The token's name; empty for the network's own. */
   asset: string;
-  kind: PayKind;
+  /** The payment method by its name. */
+  way: string;
   times: PaymentTimes<string>;
 };
 
@@ -209,7 +209,7 @@ const draft = signal<Draft>({
   network: "",
   payer: "funded",
   amount: "0.01",
-  kind: "eip3009",
+  way: "",
   asset: "",
   x402Version: "2",
   times: forTimes(usualTime),
@@ -248,7 +248,7 @@ export function freshTermsOf(payment: PaymentDetail): PayTerms | undefined {
   // Where payments go to the contract alone, another one is a mistake that is not made again.
   const payTo = harness.value?.payToPolicy === undefined ? undefined : payment.required?.payTo;
   const asset = localTokenOf(payment);
-  return { network, payer, payTo, asset, ...payTermsOf(payKindOf(payment), amount, x402Version ?? 2) };
+  return { network, payer, payTo, asset, ...payTermsOf(payment.way, amount, x402Version ?? 2) };
 }
 
 /** Opens the dialog with the terms of a payment. */
@@ -260,7 +260,7 @@ export function edit(payment: PaymentDetail): void {
     network,
     payer: payerName ?? "funded",
     amount: formatUnits(amount, (token ?? tokenOf(network)).decimals),
-    kind: payKindOf(payment),
+    way: payment.way?.name ?? "",
     asset: localTokenOf(payment) ?? "",
     x402Version: String(x402Version ?? 2),
     times: forTimes((field) => timeOf(timeIn(payment, field), seconds) ?? usualTime(field)),
@@ -268,8 +268,8 @@ export function edit(payment: PaymentDetail): void {
   isPayOpen.value = true;
 }
 
-function timeIn(payment: PaymentDetail, { name }: TimeField): string | undefined {
-  return signedTimes(payment).find(({ field }) => field === name)?.value;
+function timeIn(payment: PaymentDetail, field: TimeField): string | undefined {
+  return signedTimes(payment).find(({ isEnd }) => isEnd === field.isEnd)?.value;
 }
 
 const aYear = 31_536_000;

@@ -108,7 +108,7 @@ function commandsIn(advice: string, payment: PaymentDetail): [name: string, text
     const words = code.replace(/^x402-kit /, "");
     const actsOnChains = words === "fund" || words === "approve";
     if (actsOnChains && (!isLocal.value || terms.payer === null)) return [];
-    const options = optionsOf(words, { at: atThisPlace, ...terms, amount, asset, token });
+    const options = optionsOf(words, { at: atThisPlace, ...terms, amount, asset, token }) ?? "";
     return [["the command", `${command} ${words}${options}`]];
   });
 }

@@ -1,4 +1,4 @@
-import { type TimeField, timeFields } from "../../../methods/payment-times.ts";
+import type { MethodView } from "../../../methods/method-view.ts";
 import { type LocalTokenName, nameOfLocalToken } from "../../../payer/local-chains.ts";
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import type { PaymentDetail } from "../../timeline/payment-view.ts";
@@ -65,44 +65,28 @@ export function localTokenOf({ asset }: PaymentDetail): LocalTokenName | undefin
 
 /** How it is paid, where that is not what `pay` does anyway. */
 function methodLines(payment: PaymentDetail): readonly string[] {
+  const { way, x402Version } = payment;
   const limit = memberOf(payment, "amount")?.value;
-  switch (payKindOf(payment)) {
-    case "eip3009":
-      return payment.x402Version === 1 ? ["    x402Version: 1,"] : [];
-    case "permit2":
-      return ['    method: "permit2",'];
-    case "upto":
-      return ['    scheme: "upto",', ...(limit === undefined ? [] : [`    max: ${limit}n,`])];
-  }
-}
-
-/** The payment methods, as the form and the command name them. */
-export const payKinds = ["eip3009", "permit2", "upto"] as const;
-
-export type PayKind = (typeof payKinds)[number];
-
-export function payKindOf({ method }: PaymentDetail): PayKind {
-  if (method === "exact-permit2") return "permit2";
-  return method === "upto-permit2" ? "upto" : "eip3009";
+  return [
+    ...Object.entries(way?.terms ?? {}).map(([name, value]) => `    ${name}: "${value}",`),
+    ...(way?.takesLess && limit !== undefined ? [`    max: ${limit}n,`] : []),
+    ...(x402Version === 1 ? ["    x402Version: 1,"] : []),
+  ];
 }
 
 /** How a payment is paid, in words. */
-export function wayOf(payment: PaymentDetail): string | null {
-  if (payment.method === null) return null;
-  const way = { eip3009: "exact · EIP-3009", permit2: "exact · Permit2", upto: "upto · Permit2" };
-  return `${way[payKindOf(payment)]} · x402 v${payment.x402Version ?? 1}`;
+export function wayOf({ way, x402Version }: PaymentDetail): string | null {
+  return way && `${way.label} · x402 v${x402Version ?? 1}`;
 }
 
-/** The body for `POST /harness/pay` for a payment of that kind, with an amount in the smallest unit. */
-export function payTermsOf(kind: PayKind, amount: string, x402Version: number): Record<string, unknown> {
-  switch (kind) {
-    case "eip3009":
-      return { amount, units: true, x402Version };
-    case "permit2":
-      return { amount, units: true, method: "permit2" };
-    case "upto":
-      return { amount, units: true, max: amount };
-  }
+/** The body for `POST /harness/pay` for a payment by that method, with an amount in the smallest unit. */
+export function payTermsOf(
+  way: MethodView | null,
+  amount: string,
+  x402Version: number,
+): Record<string, unknown> {
+  const max = way?.takesLess ? amount : undefined;
+  return { amount, units: true, x402Version, ...way?.terms, max };
 }
 
 function memberOf({ signedMembers }: PaymentDetail, kind: "recipient" | "amount") {
@@ -134,22 +118,23 @@ const farOffSeconds = 31_536_000;
 const usualSeconds = 600;
 
 /** A time that was signed, by the name that `pay` takes it by; undefined of one that was not. */
-type SignedTime = { name: string; value: string | undefined; isEnd: boolean };
+type SignedTime = { name: string; value: string; isEnd: boolean };
 
-export function signedTimes(payment: PaymentDetail): readonly (SignedTime & { field: TimeField["name"] })[] {
-  const isPermit = payKindOf(payment) !== "eip3009";
-  return timeFields.map(({ name, isEnd }) => {
-    if (!isPermit) return { name, field: name, value: payment.signed?.[name], isEnd };
-    const [own, label] = isEnd ? ["deadline", "deadline"] : ["validAfter", "witness.validAfter"];
-    return { name: own, field: name, value: payment.signed?.[label], isEnd };
-  });
+export function signedTimes({ signedMembers, way }: PaymentDetail): readonly SignedTime[] {
+  return signedMembers
+    .filter(({ kind }) => kind === "time")
+    .map(({ label, value }) => ({ name: lastPart(label), value, isEnd: label === way?.end }))
+    .sort((one, other) => Number(one.isEnd) - Number(other.isEnd));
 }
+
+/** A signed member is named by its whole path, and an option of `pay` by the last part of it. */
+const lastPart = (label: string) => label.split(".").at(-1) ?? label;
 
 /** The signed times, from the time of the request on its chain, where they are not what `pay` signs anyway. */
 function timesOf(payment: PaymentDetail) {
   const now = requestTimeOf(payment).seconds;
   return signedTimes(payment).flatMap(({ name, value, isEnd }) => {
-    const at = Number(value ?? "0");
+    const at = Number(value);
     const ahead = at - now;
     // What had settled before it expired is settled first by the test, too.
     const isUsual = isEnd
@@ -168,20 +153,20 @@ function timeLines(payment: PaymentDetail): readonly string[] {
 
 /** The signed values that differ from those that `pay` signs. */
 function signedLines(payment: PaymentDetail): readonly string[] {
-  const { signed, required } = payment;
-  if (signed === null || required === null) return [];
-  const kind = payKindOf(payment);
-  const [option, amount] = kind === "eip3009" ? ["authorization", "value"] : ["permit", "amount"];
-  const [to, value] = [memberOf(payment, "recipient")?.value, memberOf(payment, "amount")?.value];
-  const isOther = (one: string | undefined, of: string | undefined) =>
-    of !== undefined && one?.toLowerCase() !== of.toLowerCase();
+  const { way, required } = payment;
+  if (way === null || required === null) return [];
+  const [to, amount] = [memberOf(payment, "recipient"), memberOf(payment, "amount")];
+  const isOther = (one: string, of: string | undefined) =>
+    of !== undefined && one.toLowerCase() !== of.toLowerCase();
   const members = [
-    ...(isOther(to, required.payTo) ? [`to: "${to}"`] : []),
-    // Of scheme “upto” it is the maximum.
-    ...(kind !== "upto" && isOther(value, required.amount) ? [`${amount}: ${value}n`] : []),
+    ...(to && isOther(to.value, required.payTo) ? [`${lastPart(to.label)}: "${to.value}"`] : []),
+    // A maximum is an option of its own.
+    ...(amount && !way.takesLess && isOther(amount.value, required.amount)
+      ? [`${lastPart(amount.label)}: ${amount.value}n`]
+      : []),
     ...timesOf(payment).map(({ name, code }) => `${name}: ${code}`),
   ];
-  return members.length === 0 ? [] : [`    ${option}: { ${members.join(", ")} },`];
+  return members.length === 0 ? [] : [`    ${way.option}: { ${members.join(", ")} },`];
 }
 
 /** The scenario of fixtures and mock that ends a request as this payment did; undefined while it is open. */

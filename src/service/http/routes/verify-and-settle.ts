@@ -67,7 +67,8 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
       authMethod: hasRecipient ? ("organization_specific" as const) : ("default" as const),
       timestamp: new Date(now()).toISOString(),
     };
-    return verifyAnswer(parsed.ok ? parsed.request : parsed.envelope, refusal, authContext, warnings);
+    const envelope = parsed.ok ? parsed.request : parsed.envelope;
+    return verifyAnswer(envelope, refusal, authContext, warnings, facilitator.nameReason);
   }
 };
 
@@ -91,7 +92,7 @@ export const settleRoute: FastifyPluginAsync<{
     const repetition = readRepetition(request);
     if (!parsed.ok) {
       request.result = invalidResult(parsed.invalid);
-      return refusedSettleAnswer(parsed.envelope, parsed.invalid);
+      return refusedSettleAnswer(parsed.envelope, parsed.invalid, facilitator.nameReason);
     }
     const payment = parsed.request;
     reply.header("location", settlementPath(payment.settlementId));
@@ -99,7 +100,7 @@ export const settleRoute: FastifyPluginAsync<{
     switch (result.kind) {
       case "invalid":
         request.result = invalidResult(result.invalid);
-        return refusedSettleAnswer(payment, result.invalid);
+        return refusedSettleAnswer(payment, result.invalid, facilitator.nameReason);
       case "success": {
         const warnings = facilitator.warningsOf(payment);
         request.result = {

@@ -1,0 +1,319 @@
+import { readHeadTime } from "../../chain/rpc/calls.ts";
+import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { isLoopbackUrl, readHttpUrl, readNetwork, readOneOf, readPrice } from "../../config/values.ts";
+import { createVariableReader } from "../../config/variable-reader.ts";
+import { deploymentOf, findHarness, requireRunning } from "../../harness/control/description.ts";
+import { comparePayment, explainReceipt } from "../../observe/explain/compare-payment.ts";
+import type { Deployment } from "../../observe/explain/deployment.ts";
+import { explainOffers, readChallenges } from "../../observe/explain/explain-shop.ts";
+import {
+  explanationOf,
+  formatExplanations,
+  type RefusalExplanation,
+} from "../../observe/explain/explanations.ts";
+import { namedPayment, readInput } from "../../observe/explain/read-input.ts";
+import { localContracts } from "../../payer/local-chains.ts";
+import { findChallenge, readOffers } from "../../payer/read-offer.ts";
+import { createPayerSigner, signerAs } from "../../payer/sign-as.ts";
+import { bodiesOf, headerOf, type KeySigner, type Offer, signOffer } from "../../payer/sign-payment.ts";
+import { nameOfTestPayer, type TestPayerName, testPayers } from "../../payer/test-payers.ts";
+import { type Hex, sameAddress } from "../../protocol/hex.ts";
+import { type Finding, finding, isCause, sortByRank } from "../../protocol/mistakes.ts";
+import { formatMoment } from "../../protocol/moments.ts";
+import type { Asset, Network, NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
+import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
+import { ConfigurationError, KitError } from "../../util/errors.ts";
+import { type HttpAnswer, HttpFailure, sendHttp } from "../../util/http-client.ts";
+import { membersOf, parseJson } from "../../util/json.ts";
+import { inShell, self } from "../../util/self-command.ts";
+import {
+  defineCommand,
+  flag,
+  networkFileOption,
+  type Outcome,
+  option,
+  textOption,
+  urlOption,
+} from "../kit/command.ts";
+import { askThere } from "./look-up.ts";
+
+const payerNames = Object.keys(testPayers) as TestPayerName[];
+
+/** As the buyers of `x402-kit init`: until it expires, whoever has the payment can take it. */
+const longestValidity = 600;
+
+/** What is paid at most on a live chain if no limit is given, in whole tokens. */
+const usualMost = readPrice("0.1");
+
+const answerTimeoutMs = 120_000;
+const shownBody = 4_096;
+
+export const buy = defineCommand({
+  exitCodes:
+    "0 if it was bought and the receipt is good, or nothing stands against it with --dry-run; 1 if not, or if something is wrong; 2 if the command line is; 3 if nothing answers",
+  options: {
+    shop: option("URL", "what to buy", {
+      read: readHttpUrl,
+      example: "http://127.0.0.1:3000/report",
+      positional: true,
+      required: true,
+    }),
+    payer: option("NAME", `who pays on local chains: ${payerNames.join(", ")}`, {
+      read: readOneOf(payerNames),
+      example: "empty",
+      default: "funded",
+    }),
+    network: option("NAME", "pay on this network (default: the shop's first offer that can be paid)", {
+      read: readNetwork,
+      example: "base",
+    }),
+    method: option("METHOD", "how it is requested", {
+      read: readOneOf(["GET", "POST", "PUT", "PATCH", "DELETE"]),
+      example: "POST",
+      default: "GET",
+    }),
+    body: textOption("TEXT", "the body of the request; JSON is sent as application/json", {
+      example: "'{}'",
+    }),
+    max: option("AMOUNT", "pay at most this, in whole tokens (default: 0.1 with --live, else any price)", {
+      read: readPrice,
+      example: "0.01",
+    }),
+    "dry-run": flag("stop before anything is signed"),
+    live: flag("pay on a live chain, with the key in PAYER_PRIVATE_KEY"),
+    json: flag("print one line of JSON"),
+    url: urlOption,
+    ...networkFileOption,
+  },
+  variables: ["PAYER_PRIVATE_KEY"],
+  environment(env, { live, "dry-run": isDry }) {
+    if (live !== true) return { key: undefined };
+    const reader = createVariableReader(env);
+    const key = reader.read("PAYER_PRIVATE_KEY");
+    const problems = [...reader.problems()];
+    if (key === undefined && problems.length === 0 && isDry !== true) {
+      problems.push({
+        name: "PAYER_PRIVATE_KEY",
+        problem: "is needed: the key that pays with --live",
+        isMissing: true,
+      });
+    }
+    if (problems.length > 0) throw new ConfigurationError(problems);
+    return { key };
+  },
+
+  async run({ shop, payer, network, method, body, max, live, url, ...values }, { networks }, { key }) {
+    const type =
+      body !== undefined && parseJson(body) !== undefined ? { "content-type": "application/json" } : {};
+    const ask = (headers = {}) =>
+      sendHttp(shop, {
+        method,
+        body,
+        headers: { ...type, ...headers },
+        timeoutMs: answerTimeoutMs,
+        agent: false,
+      });
+    const first = await ask().catch((error: unknown) => {
+      const cause = error instanceof HttpFailure ? (error.cause ?? error) : error;
+      throw new KitError(`Nothing answers at ${new URL(shop).origin}`, { cause });
+    });
+    if (first.status !== 402) return notAsked(shop, first);
+    const place = live ? livePlace(networks, key) : await localPlace(url, shop, payer);
+    const context = { networks, ...place.context, now: undefined };
+    const { challenges, findings: ofReading } = readChallenges(readable(first));
+    const ofShop = challenges.flatMap((one) => explainOffers(one, shop, context));
+    const story: Story = { shop, first, findings: [...ofReading, ...ofShop] };
+
+    const offers = challenges.flatMap(({ value }) => {
+      const challenge = findChallenge(value);
+      return challenge === undefined ? [] : readOffers(challenge, place.networks);
+    });
+    story.offer = offers.find((one) => network === undefined || one.network.name === network);
+    if (story.offer === undefined) return report(story, "nothing-payable");
+    const { offer } = story;
+    const isUnsafe = ofReading.some(isCause) || ofShop.some(({ isMinor }) => !isMinor);
+    // Of an unknown token a limit in whole tokens means nothing: on a live chain it is not paid.
+    const limit = (max ?? (live ? usualMost : undefined))?.(unitsOf(offer.asset), false);
+    if (limit !== undefined && offer.value > limit) return report(story, "too-dear");
+    // With other people's chains, an offer in which something is wrong is not paid.
+    const isKnown = sameAddress(offer.asset.address, offer.network.asset.address);
+    if (live && (isUnsafe || !isKnown)) return report(story, "not-safe");
+    if (values["dry-run"]) return report(story, "dry-run");
+
+    const now = await place.now(offer.network.name);
+    const validForSeconds = Math.min(offer.validForSeconds, longestValidity);
+    const payment = await signOffer(place.signer(), { ...offer, validForSeconds }, now);
+    const header = headerOf(offer.x402Version, bodiesOf(offer, payment).request.paymentPayload);
+    story.signed = { payer: payment.payer, validUntil: now + BigInt(validForSeconds), now, header };
+    const startedAt = performance.now();
+    const answer = await ask({ [header.name]: header.value }).catch((error: unknown) => {
+      if (error instanceof HttpFailure) return undefined;
+      throw error;
+    });
+    story.tookMs = Math.round(performance.now() - startedAt);
+    if (answer === undefined) return report(story, "unclear");
+    story.answer = answer;
+    const { headers } = readable(answer);
+    const isServed = answer.status >= 200 && answer.status < 300;
+    const seller = {
+      x402Version: offer.x402Version,
+      payer: payment.payer,
+      network: `${offer.written.network}`,
+    };
+    const hasReceipt = headers.has("payment-response") || headers.has("x-payment-response");
+    if (isServed || hasReceipt) {
+      const { receipt, findings } = explainReceipt(headers, seller, context);
+      story.receipt = receipt;
+      story.findings.push(...findings);
+      if (isServed && !findings.some(isCause)) return report(story, "bought");
+    }
+    const isPaid = membersOf(story.receipt).success === true;
+    if (isServed || isPaid || answer.status < 400 || answer.status > 499) return report(story, "unclear");
+    if (answer.status === 402) {
+      const again = readChallenges(readable(answer)).challenges;
+      const compared = comparePayment(header, again.length > 0 ? again : challenges, { ...context, now });
+      story.findings.push(...compared);
+    }
+    if (!live) {
+      const named = namedPayment(readInput(header.value).input, networks);
+      story.there = await askThere({ url, token: undefined, payment: named, contracts: context.contracts });
+      if (story.there.seen === undefined) story.findings.push(finding("never-asked", ""));
+    }
+    return report(story, "refused");
+  },
+});
+
+/** Where payments are made: on the chains of an `up`, or on live ones. */
+type Place = {
+  networks: readonly PayableNetwork[];
+  context: Deployment;
+  signer(): KeySigner;
+  /** Unix seconds. */
+  now(network: NetworkName): Promise<bigint>;
+};
+
+type PayableNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
+  asset: Asset;
+  tokens?: Readonly<Record<string, Asset>> | undefined;
+};
+
+/** @throws {KitError} when no `up` runs there, or the shop is on another machine, whose chains are others */
+async function localPlace(url: string, shop: string, payer: TestPayerName): Promise<Place> {
+  const { host, hostname } = new URL(shop);
+  // Names without a dot are those of containers.
+  if (!isLoopbackUrl(shop) && hostname.includes(".")) {
+    throw new KitError(`${host} is not on this machine: test payers pay on local chains only`, {
+      hints: [
+        `Its offers, without paying: ${self} check ${shop}`,
+        "To pay with your own money: --live, and the key in PAYER_PRIVATE_KEY.",
+      ],
+    });
+  }
+  const up = await findHarness(url);
+  return {
+    networks: Object.entries(up.networks).map(([name, network]) => ({ name, ...network })),
+    context: deploymentOf(up),
+    signer: () => signerAs(payer),
+    now: (name) => readHeadTime(createLocalRpc(requireRunning(up, name).rpcUrl), name),
+  };
+}
+
+function livePlace({ all }: NetworkRegistry, key: Hex | undefined): Place {
+  return {
+    networks: all.map((network) => ({ ...network, asset: network.usdc })),
+    context: { contracts: localContracts, payTo: "any" },
+    signer() {
+      const signer = key === undefined ? undefined : createPayerSigner(key);
+      if (signer !== undefined && nameOfTestPayer(signer.address) === undefined) return signer;
+      throw new KitError(
+        "PAYER_PRIVATE_KEY is a key that is published for tests: it pays on local chains only",
+      );
+    },
+    now: async () => BigInt(Math.floor(Date.now() / 1_000)),
+  };
+}
+
+const readable = ({ headers, text }: HttpAnswer) => ({ headers: new Headers(headers), body: text });
+
+/** What has happened so far. */
+type Story = {
+  shop: string;
+  first: HttpAnswer;
+  findings: (Finding & { isMinor?: boolean })[];
+  offer?: Offer<PayableNetwork> | undefined;
+  signed?: { payer: string; validUntil: bigint; now: bigint; header: { name: string; value: string } };
+  answer?: HttpAnswer;
+  tookMs?: number;
+  receipt?: unknown;
+  /** What the facilitator knows of it. */
+  there?: Awaited<ReturnType<typeof askThere>>;
+};
+
+const results = {
+  bought: "Bought: the receipt says that the payment was settled.",
+  refused: "Not bought: the shop refused the payment.",
+  unclear: "It is not certain what became of the payment.",
+  "dry-run": "Nothing was signed (--dry-run).",
+  "nothing-payable": "Nothing was signed: no offer can be paid here.",
+  "too-dear": "Nothing was signed: it costs more than --max allows.",
+  "not-safe":
+    "Nothing was signed: on a live chain only offers without a mistake are paid, in the network's USDC.",
+} as const;
+
+function report(story: Story, result: keyof typeof results): Outcome {
+  const { shop, first, offer, signed, answer, tookMs, receipt = null, there } = story;
+  if (result === "unclear" && story.receipt === undefined) story.findings.push(finding("answer-lost", ""));
+  const names = new Set<string>(story.findings.map(({ mistake }) => mistake));
+  const ofFacilitator = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
+  const found: RefusalExplanation[] = sortByRank([...story.findings.map(explanationOf), ...ofFacilitator]);
+  const isWrong = story.findings.some((one) => isCause(one) && one.isMinor !== true);
+  const isDone = result === "bought" || result === "dry-run";
+  const price = offer && formatAmount(offer.value, unitsOf(offer.asset));
+  const until = signed && formatMoment(signed.validUntil, signed.now);
+  // Whoever has the payment can take it until it expires: it is shown only where it may have to be sent again.
+  const again =
+    signed && result === "unclear"
+      ? [`again    curl -H '${signed.header.name}: ${signed.header.value}' ${inShell(shop)}`]
+      : [];
+  const lines = [
+    `402      ${shop}${offer === undefined ? "" : ` sells for ${price} on ${offer.network.name} (version ${offer.x402Version}, ${offer.scheme}, ${offer.method})`}`,
+    ...(signed === undefined
+      ? []
+      : [`signed   ${price} by ${signed.payer} to ${offer?.payTo}, valid until ${until}`]),
+    ...(signed === undefined
+      ? []
+      : [`answer   ${answer === undefined ? "none" : answer.status} after ${tookMs} ms`]),
+    ...(receipt === null ? [] : [`receipt  ${JSON.stringify(receipt)}`]),
+    ...again,
+  ];
+  return {
+    json: {
+      shop,
+      result,
+      challenges: readChallenges(readable(first)).challenges.map(({ value }) => value),
+      offer: offer && { ...offer.written, x402Version: offer.x402Version },
+      signed: signed && { ...signed, now: undefined, amount: offer?.value, to: offer?.payTo },
+      answer: answer && { status: answer.status, body: answer.text.slice(0, shownBody), receipt },
+      findings: found,
+      ...(there !== undefined && { there: there.told }),
+    },
+    text: [
+      [...lines, "", results[result]].join("\n"),
+      ...(found.length === 0 ? [] : [formatExplanations(found, { kind: undefined })]),
+      ...(there === undefined ? [] : [there.told]),
+      ...(answer === undefined || answer.status > 299 ? [] : [answer.text.slice(0, shownBody)]),
+    ].join("\n\n"),
+    code: isDone && !isWrong ? 0 : 1,
+  };
+}
+
+/** A shop that asks for no payment sells nothing there, or gives it away. */
+function notAsked(shop: string, { status, text, headers }: HttpAnswer): Outcome {
+  const to = headers.location === undefined ? "" : `, and leads to ${headers.location}`;
+  const body = text.slice(0, shownBody);
+  return {
+    json: { shop, result: "not-asked", answer: { status, body, receipt: null }, findings: [] },
+    text: [`${shop} answers ${status}${to}, and asks for no payment.`, body].join("\n\n"),
+    code: 1,
+  };
+}

@@ -1,0 +1,75 @@
+import { type ErrorCode, errorCodes } from "../../util/error-codes.ts";
+import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
+import { self } from "../../util/self-command.ts";
+import { asText } from "../../util/text.ts";
+import type { Command } from "./command.ts";
+
+/** Why a command failed: `error` of its JSON, and the text on stderr. */
+export type Failure = {
+  code: ErrorCode;
+  message: string;
+  /** The messages of what led to it, the nearest first. */
+  because: readonly string[];
+  hints: readonly string[];
+  /** The name of the command, such as `fault list`; empty if there is no such command. */
+  command: string;
+  /** Each thing that is wrong with the command line or a variable. */
+  problems?: readonly ConfigurationProblem[];
+  /** Only of what is unforeseen. */
+  stack?: string;
+};
+
+/** The failure that an error is, of the command with this name. */
+export function failureOf(error: unknown, name: string, command: Command | undefined): Failure {
+  const base = { because: [], hints: [], command: name };
+  if (error instanceof ConfigurationError) {
+    const { code, message, problems } = error;
+    const isIncomplete = problems.some(({ isMissing }) => isMissing === true);
+    const advice = isIncomplete ? command?.adviseOnConfiguration?.() : undefined;
+    const hints = [`Options: ${self} ${name} --help`, ...(advice === undefined ? [] : [advice])];
+    return { ...base, code, message, hints, problems };
+  }
+  if (error instanceof KitError) {
+    const { code, message, hints } = error;
+    return { ...base, code, message, because: causesOf(error), hints };
+  }
+  const code = "unforeseen";
+  if (!(error instanceof Error)) return { ...base, code, message: asText(error) };
+  const { message, stack = message } = error;
+  return { ...base, code, message, stack };
+}
+
+function causesOf(error: Error): string[] {
+  const causes = [];
+  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
+    if (cause.message !== "") causes.push(cause.message);
+  }
+  return causes;
+}
+
+/** A failure for a person. Unforeseen errors keep their stack: they are ours to mend. */
+export function describeFailure({ command, message, because, hints, problems, stack }: Failure): string {
+  const name = command === "" ? "x402-kit" : `x402-kit ${command}`;
+  if (problems !== undefined) {
+    const [count, lines] = [problems.length, message.split("\n")];
+    return [
+      `${name}: ${count === 1 ? "one thing is" : `${count} things are`} wrong`,
+      ...lines.map((line) => `  ${line}`),
+      "",
+      ...hints,
+    ].join("\n");
+  }
+  return [
+    `${name}: ${stack === undefined ? message : `unforeseen: ${stack}`}`,
+    ...because.map((cause) => `  because: ${cause}`),
+    ...hints.map((hint) => `  ${hint}`),
+  ].join("\n");
+}
+
+/** The exit code of a command that failed so. The judges have their own, since their 1 and 2 are verdicts. */
+export function exitCodeOf({ code }: Failure, command: Command | undefined): number {
+  const { exit } = errorCodes[code];
+  const own = command?.failureCodes;
+  if (own === undefined) return exit;
+  return code === "configuration" ? own.usage : own.failed;
+}

@@ -1,0 +1,29 @@
+import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import { askNextApproval, askNextTransaction } from "../../on-chain/payer-state.ts";
+import type { ApprovingPayer } from "../../on-chain/settling.ts";
+import { approvalExtension } from "../approval.ts";
+import { transactionExtension } from "../approval-transaction.ts";
+import { signApprovalTransaction } from "../sign-approval-transaction.ts";
+import { signApproval } from "../sign-permit.ts";
+
+/** Makes the extension with an approval of Permit2: signed for the token (EIP-2612), or as a transaction of the payer's. */
+export async function bringApproval(
+  kind: true | "transaction",
+  payment: SignedPayment,
+  { ask, chainId, asset, signer, keySigner }: ApprovingPayer,
+): Promise<object> {
+  if (kind === "transaction") {
+    const next = await askNextTransaction(ask, payment.payer);
+    const info = await signApprovalTransaction(keySigner(), { asset: asset.address, chainId, ...next });
+    return { [transactionExtension]: { info } };
+  }
+  const info = await signApproval(signer, {
+    asset,
+    chainId,
+    from: payment.payer,
+    amount: payment.limit,
+    deadline: payment.window.last,
+    nonce: await askNextApproval(ask, payment),
+  });
+  return { [approvalExtension]: { info } };
+}

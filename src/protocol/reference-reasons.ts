@@ -1,0 +1,88 @@
+import type { InvalidReason, ReferenceReason, Situation } from "./catalogue.ts";
+import type { PaymentWords } from "./signed-payment.ts";
+import type { NameReason } from "./write-answers.ts";
+
+/*
+ * The catalogue's column with the reasons of the public reference facilitator, `@x402/evm` 2.27, where they are not those of
+ * the specification. Beside the catalogue, since web pages with the fixtures do not need it.
+ */
+
+type Name = ReferenceReason | InvalidReason;
+
+/** Its name for a reason or in a situation: of both operations, or of each. */
+type Names = Name | { verify: Name; settle: Name };
+
+/** By reason. Those that only payments by Permit2 have are its own already. */
+const byReason: Readonly<Partial<Record<InvalidReason, Names>>> = {
+  invalid_exact_evm_payload_recipient_mismatch: "invalid_exact_evm_recipient_mismatch",
+  invalid_exact_evm_payload_authorization_value: "invalid_exact_evm_authorization_value",
+  invalid_exact_evm_payload_signature: "invalid_exact_evm_signature",
+  invalid_exact_evm_payload_undeployed_smart_wallet: "eip6492_factory_not_allowed",
+  insufficient_funds: "invalid_exact_evm_insufficient_balance",
+};
+
+const failed = "invalid_exact_evm_transaction_failed";
+
+/** What the token refuses, for no reason that it looks for. Of settle it simulates scheme “upto” alone: others fail as they are sent. */
+const wouldFail = {
+  eip3009: { verify: "invalid_exact_evm_transaction_simulation_failed", settle: failed },
+  permit2: { verify: "permit2_simulation_failed", settle: failed },
+  upto: "permit2_simulation_failed",
+} as const;
+
+/** By Permit2 it does not look at nonces. */
+const used = { ...wouldFail, eip3009: "invalid_exact_evm_nonce_already_used" } as const;
+
+const reverted = { eip3009: failed, permit2: failed, upto: "invalid_upto_evm_transaction_failed" } as const;
+
+/** By situation, for reasons that it tells apart. */
+const bySituation: Readonly<
+  Partial<
+    Record<InvalidReason, Partial<Record<Situation, Partial<Record<PaymentWords["reference"], Names>>>>>
+  >
+> = {
+  invalid_network: { networks_differ: { eip3009: "invalid_exact_evm_network_mismatch" } },
+  invalid_transaction_state: {
+    used_here: used,
+    used_on_chain: used,
+    settled_before: used,
+    transaction_failed: reverted,
+    failed_for_good: reverted,
+    asset_paused: wouldFail,
+    payer_blacklisted: wouldFail,
+    recipient_blacklisted: wouldFail,
+    contract_blacklisted: wouldFail,
+    would_revert: wouldFail,
+  },
+  permit2_simulation_failed: { permit_would_revert: { permit2: wouldFail.permit2 } },
+};
+
+/**
+ * The reference facilitator's name for the reason of a refusal; the specification's where it has none. Where an earlier request has
+ * used the payment, the situation is about that one, and the reason alone counts.
+ */
+export const referenceReason: NameReason = ({ reason, situation, reference }, operation, envelope) => {
+  const method = "words" in envelope ? envelope.words.reference : "eip3009";
+  const names = reference ?? byReason[reason] ?? bySituation[reason]?.[situation]?.[method] ?? reason;
+  return typeof names === "string" ? names : names[operation];
+};
+
+/** The specification's reasons, by the names that the reference facilitator alone has for them. */
+const specReasons: Readonly<Record<ReferenceReason, InvalidReason>> = {
+  invalid_exact_evm_network_mismatch: "invalid_network",
+  invalid_exact_evm_missing_eip712_domain: "invalid_payment_requirements",
+  invalid_exact_evm_signature: "invalid_exact_evm_payload_signature",
+  invalid_exact_evm_recipient_mismatch: "invalid_exact_evm_payload_recipient_mismatch",
+  invalid_exact_evm_authorization_value: "invalid_exact_evm_payload_authorization_value",
+  eip6492_factory_not_allowed: "invalid_exact_evm_payload_undeployed_smart_wallet",
+  invalid_exact_evm_insufficient_balance: "insufficient_funds",
+  invalid_exact_evm_nonce_already_used: "invalid_transaction_state",
+  invalid_exact_evm_transaction_simulation_failed: "invalid_transaction_state",
+  invalid_exact_evm_transaction_failed: "invalid_transaction_state",
+  invalid_upto_evm_transaction_failed: "invalid_transaction_state",
+};
+
+/** The specification's reason for a name that may be the reference facilitator's; any other name as it is. */
+export function specReason(name: string): string {
+  return Object.hasOwn(specReasons, name) ? specReasons[name as ReferenceReason] : name;
+}
