@@ -13,9 +13,6 @@ const fromDefault = methods.toReversed();
 /** The schemes of the payment methods, the default one first. */
 export const schemes: readonly Scheme[] = [...new Set(fromDefault.map(({ scheme }) => scheme))];
 
-/** The scheme that is meant where a maximum is named, and no scheme. */
-export const maximumScheme = fromDefault.find(({ takesLess }) => takesLess)?.scheme;
-
 /** How they move tokens, the default one first. */
 export const transferMethods: readonly TransferMethod[] = [
   ...new Set(fromDefault.map(({ transfer }) => transfer)),
@@ -30,21 +27,6 @@ export function methodsOf(scheme: unknown, transfer?: string): Method<Scheme, Tr
   return fromDefault.filter(
     (method) => method.scheme === scheme && (transfer === undefined || method.transfer === transfer),
   );
-}
-
-/** The name of a payment method in options and reports: its scheme, or for the default scheme how tokens move. */
-export function shortNameOf({ scheme, transfer }: Pick<Method, "scheme" | "transfer">): string {
-  return scheme === schemes[0] ? transfer : scheme;
-}
-
-/** The short names of all, the default method first. */
-export const shortNames: readonly string[] = [...new Set(fromDefault.map(shortNameOf))];
-
-/** The payment method with a short name; the default one of its scheme where several have it. */
-export function methodNamed(name: string): Method {
-  const method = fromDefault.find((one) => shortNameOf(one) === name);
-  if (method === undefined) throw new Error(`unknown payment method: ${name}`);
-  return method;
 }
 
 /** How a payment is paid. */

@@ -1,17 +1,7 @@
 import type { ErrorCode } from "./error-codes.ts";
 
-/** The codes that follow from the system's own. */
-const systemCodes: ReadonlyMap<unknown, ErrorCode> = new Map([
-  ["ECONNREFUSED", "unreachable"],
-  ["ECONNRESET", "unreachable"],
-  ["EHOSTUNREACH", "unreachable"],
-  ["ENETUNREACH", "unreachable"],
-  ["ENOTFOUND", "unreachable"],
-  ["EAI_AGAIN", "unreachable"],
-  ["ETIMEDOUT", "unreachable"],
-  ["EADDRINUSE", "port-in-use"],
-  ["ENOENT", "not-found"],
-]);
+/** The system's codes for an address where nothing answers. */
+const unreachable = /^E(CONN(REFUSED|RESET)|(HOST|NET)UNREACH|NOTFOUND|AI_AGAIN|TIMEDOUT)$/;
 
 /**
  * The root of every error this project throws. `message` is one sentence for the caller; `hints` are lines
@@ -39,13 +29,14 @@ export class KitError extends Error {
   }
 }
 
-/** An error may be its own cause. */
-const deepestCause = 8;
-
 function codeOf(cause: unknown, depth = 0): ErrorCode {
   if (cause instanceof KitError) return cause.code;
-  if (!(cause instanceof Error) || depth > deepestCause) return "failed";
-  return systemCodes.get("code" in cause ? cause.code : undefined) ?? codeOf(cause.cause, depth + 1);
+  // An error may be its own cause.
+  if (!(cause instanceof Error) || depth > 8) return "failed";
+  const code = "code" in cause ? `${cause.code}` : "";
+  if (code === "ENOENT") return "not-found";
+  if (code === "EADDRINUSE") return "port-in-use";
+  return unreachable.test(code) ? "unreachable" : codeOf(cause.cause, depth + 1);
 }
 
 /** One thing that is wrong with a configuration or a command line. */

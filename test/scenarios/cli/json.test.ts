@@ -164,6 +164,9 @@ const calls: Readonly<Record<string, Row>> = {
   "settlements archive": {
     args: () => ["--before", "2024-01-01", "--out", join(folder, "old.jsonl")],
   },
+  // No shops: check.test.ts and buy.test.ts have some.
+  check: { args: () => [`${origin}/nothing`], code: 1 },
+  buy: { args: () => [`${origin}/nothing`], code: 1 },
   // What it writes is MCP: mcp.test.ts.
   mcp: { args: () => ["--network-file", "/nowhere"], code: 2, error: "configuration" },
   // Its start and its end are those of a process: serve.test.ts.
