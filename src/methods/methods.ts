@@ -1,5 +1,5 @@
 import { type Address, sameAddress } from "../protocol/hex.ts";
-import { createRequestParser, createRequestReader } from "../protocol/requests.ts";
+import { createRequestParser } from "../protocol/requests.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { exactEip3009Method } from "./exact-eip3009/eip3009-method.ts";
 import type { Method } from "./method.ts";
@@ -48,6 +48,3 @@ export function methodByNonces(nonceSpace: Address | undefined): Method {
 
 /** Reads the JSON body of a verify or settle call: see {@link createRequestParser}. */
 export const parsePaymentRequest = createRequestParser(methods);
-
-/** Reads the same for people, and tells of every fault: see {@link createRequestReader}. */
-export const readPaymentRequest = createRequestReader(methods);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { exampleBody } from "../../test/support/example-payment.ts";
 import { generatedBodies } from "../../test/support/generated-bodies.ts";
-import { parsePaymentRequest, readPaymentRequest } from "../methods/methods.ts";
+import { methods, parsePaymentRequest } from "../methods/methods.ts";
 import { testPayers } from "../payer/test-payers.ts";
 import {
   type Invalid,
@@ -13,6 +13,7 @@ import {
   situations,
 } from "./catalogue.ts";
 import { builtInNetworks, networks } from "./networks.ts";
+import { createRequestReader } from "./requests.ts";
 import { settlementId } from "./signed-payment.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
@@ -294,7 +295,7 @@ test("what goes on behind a fault meets first the one at which the parser stops"
   fc.assert(
     fc.property(generatedBodies(), (body) => {
       const faults: Invalid[] = [];
-      const request = readPaymentRequest(body, builtInNetworks, (fault) => faults.push(fault));
+      const request = createRequestReader(methods)(body, builtInNetworks, (fault) => faults.push(fault));
       const parsed = parsePaymentRequest(body);
       expect(faults[0]).toEqual(parsed.ok ? undefined : parsed.invalid);
       if (parsed.ok) expect(request).toEqual(parsed.request);

@@ -1,7 +1,7 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { explainExtra } from "../../methods/exact-eip3009/eip3009-people.ts";
-import { methodOf, methods, readPaymentRequest } from "../../methods/methods.ts";
+import { methodOf, methods } from "../../methods/methods.ts";
 import { halfOf } from "../../methods/people.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import {
@@ -16,7 +16,7 @@ import { type Finding, finding, type MistakeId, mistakes, sortByRank } from "../
 import { type Asset, builtInNetworks, type Network } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import { powerOfTenBetween } from "../../protocol/refusals.ts";
-import type { PaymentRequest, X402Version } from "../../protocol/requests.ts";
+import { createRequestReader, type PaymentRequest, type X402Version } from "../../protocol/requests.ts";
 import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { isRecord } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
@@ -93,6 +93,8 @@ type Reading = Halves & {
 
 const payloadAt = "paymentPayload.payload";
 const termsAt = "paymentRequirements";
+
+const readPaymentRequest = createRequestReader(methods);
 
 function read(halves: Halves, context: ExplainContext): Reading {
   const { payload, terms, placeOf } = halves;
