@@ -429,6 +429,8 @@ describe("help", () => {
         --pay-to ADDRESS        where it goes (default: the facilitator contract; the
                                 organization's wallet where \`up --pay-to\` allows that)
         --asset NAME            the token: plain, fee, usdt, permit (default: USDC)
+        --scheme NAME           exact, upto (default: exact); of upto settle may take
+                                less than what is signed
         --method NAME           how the tokens move: eip3009 or permit2 (default:
                                 eip3009 in USDC)
         --upto AMOUNT           pay by scheme upto, with this as the maximum; --amount

@@ -45,8 +45,8 @@ describe.each(Object.entries(transports))("%s", (_name, createTransport) => {
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(
       expect.arrayContaining([
-        ...["list", "why", "explain", "check", "buy", "pay", "fund", "approve", "fault", "advance_time", "reset", "state"],
-        ...["read_doc", "setup"],
+        ...["list", "why", "explain", "check", "buy", "pay", "fund", "approve", "fault", "advance_time"],
+        ...["reset", "state", "read_doc", "setup"],
       ]),
     );
     for (const { description, inputSchema } of tools) {
