@@ -41,6 +41,8 @@ const database = "{src,test}/**/*.database.test.ts";
  */
 const release = "test/scenarios/**/*.release.test.ts";
 
+const alone = "{src,test/scenarios}/**/*.alone.test.ts";
+
 export default defineConfig({
   test: {
     projects: [
@@ -49,7 +51,7 @@ export default defineConfig({
           ...shared,
           name: "unit",
           include: ["src/**/*.test.ts", "test/*.test.ts"],
-          exclude: [chain, database, msw],
+          exclude: [chain, database, msw, alone],
         },
       },
       // With each of msw's two major versions. Its handlers belong to the whole process, so each file has its own.
@@ -71,7 +73,17 @@ export default defineConfig({
           ...processes,
           name: "processes",
           include: [chain, database, "test/scenarios/**/*.test.ts"],
-          exclude: [release],
+          exclude: [release, alone],
+        },
+      },
+      // What puts other modules in the place of the product's, which a process loads once.
+      {
+        test: {
+          ...processes,
+          name: "alone",
+          isolate: true,
+          globalSetup: [],
+          include: [alone],
         },
       },
       { test: { ...processes, name: "release", include: [release] } },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { transferMethods } from "../methods/methods.ts";
+import { transferMethods } from "../methods/method-lists.ts";
 import {
   type Asset,
   type BuiltInNetworkName,

@@ -7,28 +7,6 @@ import { methods, type Scheme, type TransferMethod } from "./table.ts";
 
 export { methods, type Scheme, type TransferMethod };
 
-/** From the default method on. */
-const fromDefault = methods.toReversed();
-
-/** The schemes of the payment methods, the default one first. */
-export const schemes: readonly Scheme[] = [...new Set(fromDefault.map(({ scheme }) => scheme))];
-
-/** How they move tokens, the default one first. */
-export const transferMethods: readonly TransferMethod[] = [
-  ...new Set(fromDefault.map(({ transfer }) => transfer)),
-];
-
-/**
- * The payment methods of a scheme, its default one first.
- *
- * @param transfer only those that move tokens so
- */
-export function methodsOf(scheme: unknown, transfer?: string): Method<Scheme, TransferMethod>[] {
-  return fromDefault.filter(
-    (method) => method.scheme === scheme && (transfer === undefined || method.transfer === transfer),
-  );
-}
-
 /** How a payment is paid. */
 export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   const method = methods.find(({ name }) => name === payment.method);

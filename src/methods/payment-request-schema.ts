@@ -2,7 +2,7 @@ import { z } from "zod";
 import { builtInNetworks } from "../protocol/networks.ts";
 import { createPaymentRequestSchema, type PayloadSchemas } from "../protocol/request-schemas.ts";
 import type { X402Version } from "../protocol/requests.ts";
-import { methodsOf, schemes } from "./methods.ts";
+import { methodsOf, schemes } from "./method-lists.ts";
 import { halfOf } from "./people.ts";
 
 /** `paymentPayload.payload` of a scheme. Of its methods, the last one whose member a payload has decides how it is read. */

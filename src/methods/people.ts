@@ -1,9 +1,9 @@
 import { membersOf } from "../util/json.ts";
 import type { MethodForPeople, Terms } from "./for-people.ts";
 import type { Method } from "./method.ts";
+import { methodsOf, schemes, shortNameOf } from "./method-lists.ts";
 import type { MethodView } from "./method-view.ts";
-import { methods, methodsOf, schemes } from "./methods.ts";
-import { shortNameOf } from "./short-names.ts";
+import { methods } from "./methods.ts";
 import { halves } from "./table-for-people.ts";
 
 /** The half of a payload's method; of the default one where the payload is of none. */

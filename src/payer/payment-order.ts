@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { schemes, transferMethods } from "../methods/methods.ts";
+import { schemes, transferMethods } from "../methods/method-lists.ts";
 import { address, strictMembers } from "../protocol/primitives.ts";
 import { localTokenNames } from "./local-chains.ts";
 import { amountForm, type PaymentTerms, paymentTerms, readAmount, smallestUnit, usual } from "./terms.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { methodsOf, schemes, transferMethods } from "../methods/methods.ts";
+import { methodsOf, schemes, transferMethods } from "../methods/method-lists.ts";
 import { type Asset, findAsset, formatNetwork, type Network } from "../protocol/networks.ts";
 import { decodeHeader } from "../protocol/payment-headers.ts";
 import { address, uint256String } from "../protocol/primitives.ts";

@@ -1,7 +1,8 @@
 import { buildRequirements, type WrittenRequirements, writePayload } from "../methods/build-request.ts";
 import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
 import type { Method } from "../methods/method.ts";
-import { methodOf, methodsOf, type Scheme, type TransferMethod } from "../methods/methods.ts";
+import { methodsOf } from "../methods/method-lists.ts";
+import { methodOf, type Scheme, type TransferMethod } from "../methods/methods.ts";
 import type { PayerTerms } from "../methods/payer-terms.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import type { PayerSigner } from "../methods/permit2/sign-permit.ts";

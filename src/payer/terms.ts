@@ -1,4 +1,5 @@
-import { type Scheme, schemes, type TransferMethod, transferMethods } from "../methods/methods.ts";
+import { schemes, transferMethods } from "../methods/method-lists.ts";
+import type { Scheme, TransferMethod } from "../methods/methods.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Asset, NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";

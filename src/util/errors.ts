@@ -29,14 +29,18 @@ export class KitError extends Error {
   }
 }
 
-function codeOf(cause: unknown, depth = 0): ErrorCode {
-  if (cause instanceof KitError) return cause.code;
+function codeOf(error: unknown): ErrorCode {
+  let cause = error;
   // An error may be its own cause.
-  if (!(cause instanceof Error) || depth > 8) return "failed";
-  const code = "code" in cause ? `${cause.code}` : "";
-  if (code === "ENOENT") return "not-found";
-  if (code === "EADDRINUSE") return "port-in-use";
-  return unreachable.test(code) ? "unreachable" : codeOf(cause.cause, depth + 1);
+  for (let depth = 0; cause instanceof Error && depth < 9; depth++) {
+    if (cause instanceof KitError) return cause.code;
+    const code = `${Reflect.get(cause, "code")}`;
+    if (code === "ENOENT") return "not-found";
+    if (code === "EADDRINUSE") return "port-in-use";
+    if (unreachable.test(code)) return "unreachable";
+    cause = cause.cause;
+  }
+  return "failed";
 }
 
 /** One thing that is wrong with a configuration or a command line. */

@@ -23,9 +23,10 @@ import { formatMoment } from "../../protocol/moments.ts";
 import type { Asset, Network, NetworkName, NetworkRegistry } from "../../protocol/networks.ts";
 import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
-import { type HttpAnswer, HttpFailure, sendHttp } from "../../util/http-client.ts";
+import type { HttpAnswer } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 import { inShell, self } from "../../util/self-command.ts";
+import { askShop, shopMethodOption } from "../kit/ask-shop.ts";
 import {
   defineCommand,
   flag,
@@ -42,7 +43,7 @@ const payerNames = Object.keys(testPayers) as TestPayerName[];
 /** As the buyers of `x402-kit init`: until it expires, whoever has the payment can take it. */
 const longestValidity = 600;
 
-/** What is paid at most on a live chain if no limit is given, in whole tokens. */
+/** The maximum price on a live chain if no limit is given, in whole tokens. */
 const usualMost = readPrice("0.1");
 
 const answerTimeoutMs = 120_000;
@@ -67,11 +68,7 @@ export const buy = defineCommand({
       read: readNetwork,
       example: "base",
     }),
-    method: option("METHOD", "how it is requested", {
-      read: readOneOf(["GET", "POST", "PUT", "PATCH", "DELETE"]),
-      example: "POST",
-      default: "GET",
-    }),
+    method: shopMethodOption,
     body: textOption("TEXT", "the body of the request; JSON is sent as application/json", {
       example: "'{}'",
     }),
@@ -105,18 +102,8 @@ export const buy = defineCommand({
   async run({ shop, payer, network, method, body, max, live, url, ...values }, { networks }, { key }) {
     const type =
       body !== undefined && parseJson(body) !== undefined ? { "content-type": "application/json" } : {};
-    const ask = (headers = {}) =>
-      sendHttp(shop, {
-        method,
-        body,
-        headers: { ...type, ...headers },
-        timeoutMs: answerTimeoutMs,
-        agent: false,
-      });
-    const first = await ask().catch((error: unknown) => {
-      const cause = error instanceof HttpFailure ? (error.cause ?? error) : error;
-      throw new KitError(`Nothing answers at ${new URL(shop).origin}`, { cause });
-    });
+    const request = { method, body, timeoutMs: answerTimeoutMs };
+    const first = await askShop(shop, { ...request, headers: type });
     if (first.status !== 402) return notAsked(shop, first);
     const place = live ? livePlace(networks, key) : await localPlace(url, shop, payer);
     const context = { networks, ...place.context, now: undefined };
@@ -146,10 +133,9 @@ export const buy = defineCommand({
     const header = headerOf(offer.x402Version, bodiesOf(offer, payment).request.paymentPayload);
     story.signed = { payer: payment.payer, validUntil: now + BigInt(validForSeconds), now, header };
     const startedAt = performance.now();
-    const answer = await ask({ [header.name]: header.value }).catch((error: unknown) => {
-      if (error instanceof HttpFailure) return undefined;
-      throw error;
-    });
+    const headersOfPayment = { ...type, [header.name]: header.value };
+    // No answer says nothing of the payment.
+    const answer = await askShop(shop, { ...request, headers: headersOfPayment }).catch(() => undefined);
     story.tookMs = Math.round(performance.now() - startedAt);
     if (answer === undefined) return report(story, "unclear");
     story.answer = answer;
@@ -183,7 +169,7 @@ export const buy = defineCommand({
   },
 });
 
-/** Where payments are made: on the chains of an `up`, or on live ones. */
+/** The chains to pay on: those of an `up`, or live ones. */
 type Place = {
   networks: readonly PayableNetwork[];
   context: Deployment;

@@ -1,12 +1,7 @@
-import {
-  isLoopbackUrl,
-  readFacilitatorUrl,
-  readHttpUrl,
-  readOneOf,
-  readWholeNumber,
-} from "../../config/values.ts";
+import { isLoopbackUrl, readFacilitatorUrl, readHttpUrl, readWholeNumber } from "../../config/values.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { askFacilitator, checkShop, readNode, reportShops } from "../../judge/shop/check-shop.ts";
+import { shopMethodOption } from "../kit/ask-shop.ts";
 import {
   contractOptions,
   contractsOf,
@@ -41,11 +36,7 @@ export const check = defineCommand({
       read: readHttpUrl,
       example: "https://mainnet.base.org",
     }),
-    method: option("METHOD", "how the resources are requested", {
-      read: readOneOf(["GET", "POST", "PUT", "PATCH", "DELETE"]),
-      example: "POST",
-      default: "GET",
-    }),
+    method: shopMethodOption,
     timeout: option("SECONDS", "how long an answer may take, in seconds", {
       read: readWholeNumber(1, 600),
       default: "10",

@@ -17,8 +17,8 @@ import { isBytes32 } from "../../protocol/hex.ts";
 import { finding, sortByRank } from "../../protocol/mistakes.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
-import { sendHttp } from "../../util/http-client.ts";
 import { packageFile, self } from "../../util/self-command.ts";
+import { askShop } from "../kit/ask-shop.ts";
 import {
   contractOptions,
   contractsOf,
@@ -72,7 +72,7 @@ export const explainCommand = defineCommand({
 
   async run({ what, url, shop, token, at, "pay-to": payTo, ...contracts }, { networks }) {
     const ofShop = /^https?:\/\//i.test(what) ? readHttpUrl(what) : shop;
-    const asked = ofShop === undefined ? undefined : await askShop(ofShop);
+    const asked = ofShop === undefined ? undefined : await askChallenge(ofShop);
     // Public facilitators have no contract: a shop on another machine is probably theirs.
     const usualPayTo = ofShop === undefined || isLoopbackUrl(ofShop) ? undefined : "any";
     const given = ofShop === shop ? await readWhat(what) : "";
@@ -183,12 +183,8 @@ function explainPayment(
  *
  * @throws {KitError} when it gives none
  */
-async function askShop(url: string): Promise<ShopAnswer> {
-  const { status, headers, text } = await sendHttp(url, { timeoutMs: 30_000, maxBytes: mostBytes }).catch(
-    (cause: unknown) => {
-      throw new KitError(`Nothing answers at ${new URL(url).origin}`, { cause });
-    },
-  );
+async function askChallenge(url: string): Promise<ShopAnswer> {
+  const { status, headers, text } = await askShop(url, { timeoutMs: 30_000, maxBytes: mostBytes });
   if (status === 402) return { headers: new Headers(headers), body: text };
   throw new KitError(`The shop answers ${status} at ${url}, and asks for no payment`, {
     hints: [`More about it: ${self} check ${url}`],

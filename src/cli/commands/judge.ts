@@ -16,7 +16,7 @@ import { type JudgeOptions, type PurchaseFacts, reportPurchases } from "../../ju
 import { startCommand } from "../../judge/scene/run-command.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
-import { methodNamed, shortNames } from "../../methods/short-names.ts";
+import { methodNamed, shortNames } from "../../methods/method-lists.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import {

@@ -42,8 +42,8 @@ const toolCommands: Readonly<Record<string, string>> = {
   reset: "reset",
 };
 
-/** The server sets these, or a tool call would never end, or write and read files. */
-const ownOptions = new Set(["json", "url", "follow", "html", "network-file", "token"]);
+/** The server sets these, or a call would never end. */
+const ownOptions = new Set(["json", "url", "follow", "network-file", "token"]);
 
 /** The tools for one `up`. */
 export async function createTools(context: ToolContext): Promise<Tool[]> {
@@ -62,7 +62,10 @@ async function commandTool(
   { url, networkFile, program }: ToolContext,
 ): Promise<Tool> {
   const { options } = await load();
-  const taken = Object.entries(options).filter(([option]) => !ownOptions.has(option));
+  // Files of this machine are not for whoever reaches the server.
+  const taken = Object.entries(options).filter(
+    ([option, { placeholder }]) => !ownOptions.has(option) && placeholder !== "FILE",
+  );
   const members = taken.map(([option, about]) => [memberOf(option), schemaOf(about)] as const);
   return {
     name,
@@ -80,8 +83,9 @@ async function commandTool(
         env: { NETWORKS_FILE: networkFile },
         takeSignals: () => signal,
       });
-      const [first, ...rest] = lines.map((line) => parseJson(line) ?? line);
-      const result = rest.length === 0 ? first : [first, ...rest];
+      const documents = lines.map((line) => parseJson(line) ?? line);
+      // A line for each payment, and else one document.
+      const result = name === "list" && code === 0 ? documents : documents[0];
       const hasFailed = code !== 0 && (result === undefined || Object.hasOwn(Object(result), "error"));
       return { result: result ?? { text: failures.join("\n") }, isError: hasFailed };
     },

@@ -1,6 +1,7 @@
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { methodsOf, type Scheme, type TransferMethod } from "../../methods/methods.ts";
+import { methodsOf } from "../../methods/method-lists.ts";
+import type { Scheme, TransferMethod } from "../../methods/methods.ts";
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
 import { readOffer } from "../../payer/read-offer.ts";

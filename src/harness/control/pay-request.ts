@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { maximumScheme } from "../../methods/method-lists.ts";
 import { forTimes, type PaymentTimes, timeFields } from "../../methods/payment-times.ts";
-import { maximumScheme } from "../../methods/short-names.ts";
 import { jsonAmount, termMembers } from "../../payer/payment-order.ts";
 import { usual } from "../../payer/terms.ts";
 import { type TestPayerName, testPayers } from "../../payer/test-payers.ts";

@@ -1,7 +1,8 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import type { WrittenRequest } from "../../methods/build-request.ts";
-import { methods, methodsOf } from "../../methods/methods.ts";
+import { methodsOf } from "../../methods/method-lists.ts";
+import { methods } from "../../methods/methods.ts";
 import { type PayerTerms, type SignedInstead, signedInstead } from "../../methods/payer-terms.ts";
 import type { PayerSigner } from "../../methods/permit2/sign-permit.ts";
 import { createPayerSigner, isTestPayer, noPayer, signerNamed } from "../../payer/sign-as.ts";

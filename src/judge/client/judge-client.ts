@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { methodNamed, shortNameOf } from "../../methods/short-names.ts";
+import { methodNamed, shortNameOf } from "../../methods/method-lists.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";

@@ -1,9 +1,9 @@
 import { encodeFunctionData, parseAbi } from "viem";
 import { askNode } from "../../chain/rpc/calls.ts";
 import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
+import { methodNamed, shortNames } from "../../methods/method-lists.ts";
 import type { ContractCall } from "../../methods/on-chain/settling.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
-import { methodNamed, shortNames } from "../../methods/short-names.ts";
 import { mockUsdcInitCode } from "../../payer/init-code.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import {

@@ -1,7 +1,6 @@
 import type { AuthorizationTerms } from "../../methods/exact-eip3009/authorization.ts";
-import { methodsOf } from "../../methods/methods.ts";
+import { methodsOf, shortNameOf } from "../../methods/method-lists.ts";
 import type { PaymentTimes } from "../../methods/payment-times.ts";
-import { shortNameOf } from "../../methods/short-names.ts";
 import { findChallenge, readOffers } from "../../payer/read-offer.ts";
 import { createPayerSigner } from "../../payer/sign-as.ts";
 import { bodiesOf, headerOf, type Offer, signOffer } from "../../payer/sign-payment.ts";

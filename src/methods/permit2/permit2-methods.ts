@@ -1,7 +1,7 @@
 import { recipientIsPayTo } from "../../protocol/checks.ts";
 import { type Address, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
-import { membersOf } from "../../util/json.ts";
+import { propertyOf } from "../../protocol/wire-values.ts";
 import type { Method } from "../method.ts";
 import { approvalOf } from "./approval.ts";
 import {
@@ -95,7 +95,7 @@ function createPermit2Method<Scheme extends string>({
     },
 
     async sign(signer, { asset, chainId, to, value, nonce, extra, permit, ...times }) {
-      const { facilitatorAddress } = membersOf(extra);
+      const facilitatorAddress = propertyOf(extra, "facilitatorAddress");
       const terms = {
         chainId,
         token: asset.address,

@@ -44,8 +44,8 @@ export function comparePayment(
     .filter(({ x402Version }) => x402Version === version)
     .flatMap(({ accepts }) => accepts.filter(isRecord));
   if (offers.length === 0) {
-    const versions = challenges.map(({ x402Version }) => x402Version).join(" and ");
-    return [...findings, differing({ at: "x402Version", sent: version, offered: Number(versions) })];
+    const offered = challenges[0]?.x402Version;
+    return [...findings, differing({ at: "x402Version", sent: version, offered })];
   }
   const { scheme, network, accepted } = membersOf(payload);
   const sent = version === 1 ? { scheme, network } : membersOf(accepted);

@@ -316,3 +316,40 @@ describe("a hundred fresh wallets that pass every simulation and revert", () => 
     await finish(attacking);
   });
 });
+
+test("two payments that each hold what the other waits for both have their turn, and leave the process time for others", async () => {
+  vi.useRealTimers();
+  let mostOfTheCode = 2;
+  let reads = 0;
+  const own = createRevertDelays(
+    {
+      // At once, as SQLite answers; of the organization's payers with code one may pay at a time.
+      async recentSettles({ kind }) {
+        if (++reads > 2_000) throw new Error("read without an end");
+        const isOne = kind === "organization" || mostOfTheCode === 1;
+        return { underWay: 0, settled: isOne ? 0 : -6, reverted: isOne ? 4 : 0, lastRevertedAt: null };
+      },
+      hasPaidLast: async () => false,
+    },
+    Date.now,
+  );
+  const turnOf = (payer: number) =>
+    own.of(payerOf(payer), { organizationId: "shop", network: { name: "base" } });
+  const take = (turn: ReturnType<typeof turnOf>) =>
+    turn.take(code, { now: Date.now, signal: never, deadline: Date.now() + 20_000 });
+  const settleNow = async (payer: number) => {
+    const turn = turnOf(payer);
+    await take(turn).finally(() => turn.end(false));
+  };
+  const first = turnOf(1);
+  await take(first);
+  // It finds room for the code, and none at the organization; the next one none for the code.
+  const second = settleNow(2);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  mostOfTheCode = 1;
+  const third = settleNow(3);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  first.end(false);
+  await Promise.all([second, third]);
+  expect(reads).toBeLessThan(100);
+});

@@ -146,9 +146,11 @@ export function createRevertDelays(
           let keys = keysOf(payerCode);
           if (keys.every(([key]) => entered.has(key))) return false;
           const startedAt = now();
-          for (;;) {
+          for (let hasWaited = false; ; hasWaited = true) {
             const full = keys[await tryAll(keys, waiting)];
             if (full === undefined) return now() - startedAt > oldMs;
+            // Two that each got what the other waits for would go on exchanging it, with a ledger that answers at once for ever.
+            if (hasWaited) await sleep(lookEveryMs, waiting.signal);
             const [key, of] = full;
             if (of.kind !== "payer" && (await tryToPass(payerCode))) {
               keys = keysOf(payerCode);

@@ -38,7 +38,7 @@ test("up --env prints what a shop and its buyer need, and nothing else; with --s
 
 test("what goes by the clock takes no seed, and one kind of output is printed", async () => {
   const { code, stderr } = await runHere(["up", "--seed", "1", "--fork", "base=x.gz", "--env", "--json"], {});
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(stderr).toContain("--seed: a fork goes by the clock, so its runs cannot be repeated");
   expect(stderr).toContain("--env: prints lines, and --json one line of JSON: take one of them");
 });

@@ -143,7 +143,7 @@ test("what is no saved state is left alone, and forks and seeds have none", asyn
   expect((await notes.ended).code).toBe(1);
   expect(notes.stderr()).toContain(`${file} is no state that \`up --state\` has saved`);
   await using seeded = await startCli(["up", "--seed", "1", "--state", file]);
-  expect((await seeded.ended).code).toBe(1);
+  expect((await seeded.ended).code).toBe(2);
   expect(seeded.stderr()).toContain("--state: chains of --seed begin the same each time");
 });
 
@@ -153,7 +153,7 @@ test("what cannot be saved at the end is said in a sentence, and is a failure", 
   const { up } = await start("--state", file);
   await rm(gone, { recursive: true });
   up.kill("SIGINT");
-  expect((await up.ended).code).toBe(1);
+  expect((await up.ended).code).toBe(4);
   expect(up.stdout()).not.toContain("are saved in");
   expect(up.stderr()).toMatch(
     /^x402-kit up: \S+x402\.state could not be written\n {2}because: ENOENT.*\n {2}Its folder must be there.*\n$/,

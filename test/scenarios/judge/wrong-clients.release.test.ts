@@ -4,7 +4,7 @@ import { type ClientCase, clientCases } from "../../../src/judge/client/client-c
 import { judgeClientFacts, runClientCase } from "../../../src/judge/client/judge-client.ts";
 import { runCases } from "../../../src/judge/frame/run-cases.ts";
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
-import { shortNames } from "../../../src/methods/short-names.ts";
+import { shortNames } from "../../../src/methods/method-lists.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import { createSerialQueue, inParallel } from "../../../src/util/concurrency.ts";
 import { findDiffering } from "../../support/judge/decisions.ts";

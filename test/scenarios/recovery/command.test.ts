@@ -121,7 +121,7 @@ test("recover says what it waits for, and pays when that is there", async () => 
 
 test("recover needs a key, and refuses a published one", async () => {
   const { exitCode, printed } = await run("recover");
-  expect(exitCode).toBe(1);
+  expect(exitCode).toBe(2);
   expect(printed).toContain("RECOVERER_PRIVATE_KEY: is needed to recover; with --dry-run it is not");
   const published = { RECOVERER_PRIVATE_KEY: harnessAccounts.recoverer.privateKey };
   expect((await run("recover", published)).printed).toContain("is a published test key");

@@ -1,12 +1,32 @@
 import type { Method } from "./method.ts";
-import { methods, schemes } from "./methods.ts";
+import { methods, type Scheme, type TransferMethod } from "./table.ts";
 
 /*
- * What people call payment methods in options and reports. Apart from the methods, since pages do without.
+ * The payment methods by scheme, by how tokens move, and by what people call them. Apart from the methods, since a page needs it
+ * only to sign.
  */
 
 /** From the default method on. */
 const fromDefault = methods.toReversed();
+
+/** The schemes of the payment methods, the default one first. */
+export const schemes: readonly Scheme[] = [...new Set(fromDefault.map(({ scheme }) => scheme))];
+
+/** How they move tokens, the default one first. */
+export const transferMethods: readonly TransferMethod[] = [
+  ...new Set(fromDefault.map(({ transfer }) => transfer)),
+];
+
+/**
+ * The payment methods of a scheme, its default one first.
+ *
+ * @param transfer only those that move tokens so
+ */
+export function methodsOf(scheme: unknown, transfer?: string): Method<Scheme, TransferMethod>[] {
+  return fromDefault.filter(
+    (method) => method.scheme === scheme && (transfer === undefined || method.transfer === transfer),
+  );
+}
 
 /** The scheme that is meant where a maximum is named, and no scheme. */
 export const maximumScheme = fromDefault.find(({ takesLess }) => takesLess)?.scheme;
