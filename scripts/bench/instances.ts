@@ -95,7 +95,7 @@ async function measureRow(count: number, accounts: readonly { privateKey: Hex }[
       deadlocks: after.deadlocks - before.deadlocks,
     };
   };
-  /** What has been used so far. */
+  /** Used so far. */
   const measure = async () => {
     const [stats] = await postgres.query(
       url,

@@ -27,7 +27,6 @@ export type ServeOptions = {
   onServing(urls: ServiceUrls): void;
 };
 
-/** Where a service listens. */
 type ServiceUrls = { url: string; metrics?: string; admin?: string };
 
 /** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */

@@ -65,7 +65,6 @@ export type FacilitatorFaultSetter = Pick<
   "answerLost" | "delay" | "rateLimited" | "reset" | "status" | "hang"
 >;
 
-/** The actions on a chain. */
 export type ChainFaultSetter = {
   /** Nothing is mined until the fault is removed. */
   holdBlocks(): Promise<Fault>;
@@ -115,7 +114,6 @@ export type Faults<N extends NetworkName = NetworkName> = {
   chain(network: N): ChainFaultSetter;
   /** The active faults, oldest first, with the number of their hits. */
   list(): Promise<readonly FaultReport[]>;
-  /** Ends all faults. `harness.reset()` does so too. */
   clear(): Promise<void>;
 };
 
@@ -195,7 +193,6 @@ export type FaultBoard = {
    * @throws ConfigurationError with everything that is wrong with the spec.
    */
   add(spec: unknown): Promise<FaultReport>;
-  /** The active faults, oldest first. */
   list(): Promise<readonly FaultReport[]>;
   /** Ends a fault; whether there was one. Requests that it has kept waiting go on. */
   remove(id: string): Promise<boolean>;

@@ -16,7 +16,6 @@ export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> &
   isService?: (answer: Answer) => boolean;
 };
 
-/** The shop's deliveries. */
 export type Service = {
   /** The charged amount according to the receipt; undefined if it names none. */
   charge: bigint | undefined;
@@ -57,10 +56,8 @@ export function createShopBuyer(options: BuyerOptions) {
   const services: Service[] = [];
   const log = createExchangeLog(scene);
   const wrong: string[] = [];
-  /** Signed payments, by their signatures. */
   const signed = new Map<unknown, SignedPayment>();
 
-  /** Notes what is wrong with an answer. */
   function complain(problem: string): void {
     if (!wrong.includes(problem)) wrong.push(problem);
   }
@@ -118,7 +115,6 @@ export function createShopBuyer(options: BuyerOptions) {
     skip(why: string): never {
       throw new NotRun(why);
     },
-    /** Moves the chain's time. */
     advanceTime: (seconds: number): Promise<void> => scene.advanceTime(seconds),
     /** The transactions that have transferred the buyer's tokens so far. */
     async transactions(): Promise<readonly string[]> {
@@ -177,7 +173,6 @@ export function typeOf({ headers }: Answer): string {
   return headers.get("content-type") ?? "";
 }
 
-/** The payment in a header, if the buyer has signed it. */
 function paymentIn(
   header: Readonly<Record<string, string>>,
   signed: ReadonlyMap<unknown, SignedPayment>,

@@ -45,7 +45,6 @@ export function createWaysToPay(
   };
 }
 
-/** The most of each. */
 function most(usages: readonly Usage[]): Usage {
   const larger = (one: bigint, other: bigint) => (one > other ? one : other);
   return usages.reduce(

@@ -14,7 +14,6 @@ export type CheckStatus = "ok" | "warning" | "failed" | "skipped";
 
 /** The result of one check: a line of `doctor`, and of the log of `serve`. */
 export type Check = {
-  /** The name of what was checked. */
   name: string;
   status: CheckStatus;
   detail: string;

@@ -19,7 +19,6 @@ export type Organization = {
   id: string;
   name: string;
   recipients: Readonly<Partial<Record<NetworkName, Address>>>;
-  /** Limits of the networks that have any. */
   limits: Readonly<Partial<Record<NetworkName, Limits>>>;
 };
 

@@ -88,7 +88,7 @@ test("the README's example of end-to-end tests passes", async () => {
 
 test.each([
   ["harness", 4],
-  ["fixtures", 3],
+  ["fixtures", 2],
 ])("the vitest examples of the guide to %s pass", async (guide, count) => {
   await write(await examplesOf(`docs/guides/${guide}.md`));
   const { code, output } = await runVitest();
