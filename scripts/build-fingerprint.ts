@@ -11,9 +11,7 @@ const sources = [
   "scripts/{build,bundle,replace}*.ts",
   "{package,package-lock,tsconfig,tsconfig.build}.json",
 ];
-/**
- * The file with the hash of dist/'s sources. It is in node_modules, so that a fresh installation causes a new build.
- */
+/** The file with the hash of dist/'s sources. It is in node_modules, so that a fresh installation causes a new build. */
 const file = join(root, "node_modules/.cache/build-fingerprint");
 /** The state of the sources, their folders and the command at the build, which `npm start` compares. */
 const filesFile = join(root, "node_modules/.cache/build-files.json");

@@ -13,7 +13,9 @@ type Part = "Abi" | "Bytecode" | "DeployedBytecode";
 
 /** File → its contracts, each with the prefix of its exports, and the parts that something imports. */
 const files: Readonly<Record<string, Readonly<Record<string, readonly [prefix: string, ...Part[]]>>>> = {
-  "src/contracts/x402Facilitator": { X402Facilitator: ["x402Facilitator", "Abi", "Bytecode", "DeployedBytecode"] },
+  "src/contracts/x402Facilitator": {
+    X402Facilitator: ["x402Facilitator", "Abi", "Bytecode", "DeployedBytecode"],
+  },
   "src/contracts/mockUsdc": {
     MockUSDC: ["mockUsdc", "Abi", "Bytecode", "DeployedBytecode"],
     MockUSDCProxy: ["mockUsdcProxy", "Abi", "Bytecode"],

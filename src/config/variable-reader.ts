@@ -83,10 +83,7 @@ export function createConfigurationReader(env: Environment): VariableReader {
   };
 }
 
-/**
- * The value of a variable: of its own text, or for a secret, of the file that `NAME_FILE` names. Undefined when
- * neither is set.
- */
+/** The value of a variable: of its own text, or for a secret, of the file that `NAME_FILE` names. Undefined when neither is set. */
 export function readVariable<T>(
   env: Environment,
   name: AnyVariableName,
@@ -144,9 +141,7 @@ const ofKubernetes =
 const shortestTypo = 8;
 const mostTypos = 2;
 
-/**
- * Finds variables that are set and unknown, and probably misspelt: instead of them, defaults would be used silently.
- */
+/** Finds variables that are set and unknown, and probably misspelt: instead of them, defaults would be used silently. */
 export function findUnknownVariables(
   env: Readonly<Record<string, string | undefined>>,
   names: readonly AnyVariableName[],

@@ -87,9 +87,7 @@ function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   } as const satisfies Variable;
 }
 
-/**
- * Every variable that a command reads: the parser, `--help` and `.env.example` are made of this, in this order.
- */
+/** Every variable that a command reads: the parser, `--help` and `.env.example` are made of this, in this order. */
 export const variables = {
   BASE_RPC_URL: {
     ...rpcUrls("base"),

@@ -83,7 +83,9 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
     await closeWithTimeout(
       {
         async close() {
-          const finishMs = Math.max(0, timeoutMs - delayMs - closingMs(timeoutMs));
+          // For answering unfinished settles, and closing.
+          const closingMs = Math.min(5_000, timeoutMs / 3);
+          const finishMs = Math.max(0, timeoutMs - delayMs - closingMs);
           if (isServing) await service.drain({ delayMs, finishMs });
           await service.close();
           await metricsServer?.app.close();
@@ -94,11 +96,6 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
     );
   }
   logger.info("ended");
-}
-
-/** The part of the shutdown time that is reserved for answering unfinished settles and closing. */
-function closingMs(timeoutMs: number): number {
-  return Math.min(5_000, timeoutMs / 3);
 }
 
 /** Metrics, and the server that Prometheus reads them from. */

@@ -36,10 +36,7 @@ export type ConnectionFaultSetter = {
   reset(): Promise<Fault>;
   /** The call is answered with a JSON-RPC error. The node does not get it. */
   error(code: number, message: string): Promise<Fault>;
-  /**
-   * Something that is not JSON: an HTML page, which comes without the node; or, `cut-off`, the first half of the
-   * node's answer.
-   */
+  /** Something that is not JSON: an HTML page, which comes without the node; or, `cut-off`, the first half of the node's answer. */
   malformed(form?: "html" | "cut-off"): Promise<Fault>;
   /** Answers calls about the newest block as they were that many blocks ago; later receipts are missing. */
   staleHead(blocks: number): Promise<Fault>;

@@ -125,7 +125,7 @@ export function createShopBuyer(options: BuyerOptions) {
   /** The goods that a redirect within the shop leads to, with its headers; else the answer as it came. */
   async function goodsBehind(answer: Answer | undefined, at: string): Promise<Answer | undefined> {
     const location = answer?.headers.get("location") ?? null;
-    if (answer === undefined || location === null || !isRedirect(answer)) return answer;
+    if (answer === undefined || location === null || ![302, 303].includes(answer.status)) return answer;
     const next = URL.parse(location, at);
     if (next === null || next.origin !== new URL(at).origin) return answer;
     const goods = await send(next.href, { timeoutMs: timeoutMs(), headers });
@@ -142,10 +142,6 @@ export function createShopBuyer(options: BuyerOptions) {
 /** Returns true if an answer has a status of success. */
 export function isGood({ status }: Answer): boolean {
   return status >= 200 && status < 300;
-}
-
-function isRedirect({ status }: Answer): boolean {
-  return status === 302 || status === 303;
 }
 
 /** Returns true if an answer could be the goods, which may differ each time: JSON of the same members, or half of the words. */

@@ -61,10 +61,7 @@ export type CheckContext = Accounts & {
   ways: Pick<WaysToPay, "usual">;
   /** The newest block of the endpoint that answered. */
   head: Head;
-  /**
-   * An operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without a
-   * ledger.
-   */
+  /** An operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without a ledger. */
   nextTxNonce: ((chainId: number, operator: Address) => Promise<number | null>) | undefined;
   /** True if an operator that is new to the ledger must be new to the chain too. Not so on local chains. */
   refusesUsedOperators?: boolean | undefined;

@@ -21,7 +21,7 @@ describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
 
   const x402 = (...args: string[]) => runHere(args, { DATABASE_URL: database.url, API_KEY_PEPPER: pepper });
-  /** What a command prints when all is well. */
+  /** The output of a command that succeeds. */
   async function output(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await x402(...args);
     expect({ code, stderr }, args.join(" ")).toEqual({ code: 0, stderr: "" });

@@ -28,7 +28,7 @@ type WrongFacilitator = {
   cases: string;
   /** Where the report finds it. */
   finds: readonly [scenario: string, at: string];
-  /** Whether it is found only where the chain can be asked. */
+  /** True if it is found only by asking the chain. */
   byChain?: boolean;
 };
 

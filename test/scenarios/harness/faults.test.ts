@@ -5,7 +5,7 @@ import {
   type Harness,
   type PaymentRequestBody,
 } from "../../../src/harness/index.ts";
-import { runHere } from "../../support/run-here.ts";
+import { problemsIn, runHere } from "../../support/run-here.ts";
 
 /* Faults as an integrator's tests use them, and the command line on a running harness. */
 
@@ -290,23 +290,10 @@ describe("x402-kit fault", () => {
   });
 
   test("says everything that is wrong, by the names of the options", async () => {
-    expect(await run("fault", "base", "delay", "--nth", "x", "--depth", "3")).toMatchInlineSnapshot(`
-      "x402-kit fault: 3 things are wrong
-        --nth: "x" is not a whole number from 1 to 1000000 (for example 2)
-        --ms: is needed (for example 500)
-        --depth: a fault of kind delay has none
-
-      Options: npx --no-install x402-kit fault --help
-      exit code 2"
-    `);
-    expect(await run("fault")).toMatchInlineSnapshot(`
-      "x402-kit fault: 2 things are wrong
-        NETWORK: is needed (for example base)
-        KIND: is needed (for example answer-lost)
-
-      Options: npx --no-install x402-kit fault --help
-      exit code 2"
-    `);
+    const delay = await run("fault", "base", "delay", "--nth", "x", "--depth", "3");
+    expect(problemsIn(delay)).toEqual(["--nth", "--ms", "--depth"]);
+    expect(delay).toMatch(/exit code 2$/);
+    expect(problemsIn(await run("fault"))).toEqual(["NETWORK", "KIND"]);
     expect(await run("fault", "polygon", "reset")).toMatchInlineSnapshot(`
       "x402-kit fault: polygon is not running; running: base
       exit code 4"

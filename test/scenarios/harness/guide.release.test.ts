@@ -106,7 +106,7 @@ async function runExample(name: string, code: string, env: Record<string, string
   expect(stdout.trimEnd().split("\n").filter(Boolean), name).toEqual(promised);
 }
 
-/** What vitest runs, or is configured with. */
+/** Files that vitest runs, or is configured with. */
 const ofVitest = /\.test\.ts$|^vitest\.config\.ts$|^global-setup\.ts$/;
 
 test.each(["harness", "ways-to-pay", "fixtures", "networks", "operations", "extensions"])(

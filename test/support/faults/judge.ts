@@ -7,10 +7,7 @@ import { transfersSince } from "../transfers.ts";
 import type { WayPayment } from "../ways.ts";
 import type { Kind } from "./kinds.ts";
 
-/**
- * The answers to one payment: of verify, and of settle until there was a verdict; and its transactions on chain at
- * that time.
- */
+/** The answers to one payment: of verify, and of settle until there was a verdict; and its transactions on chain at that time. */
 export type Told = {
   payment: WayPayment;
   verify: JsonResponse;
