@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
+import { networkNames } from "../protocol/networks.ts";
 import { type ConfigurationProblem, KitError } from "../util/errors.ts";
 import { nearest, typosBetween } from "../util/text.ts";
 import { readNamedFile } from "./data-file.ts";
@@ -9,6 +10,7 @@ import { attempt, InvalidValue } from "./values.ts";
 import {
   type AnyVariableName,
   describeVariable,
+  rpcVariableOf,
   type VariablesWithDefault,
   type VariableValue,
   variableNamesWith,
@@ -128,11 +130,7 @@ const ownPrefixes = [
   "RATE_LIMIT_",
   "METRICS_",
   "SETTLE_WAIT",
-  "BASE_RPC",
-  "BASE_SEPOLIA_RPC",
-  "OPTIMISM_RPC",
-  "OPTIMISM_SEPOLIA_RPC",
-  "POLYGON_RPC",
+  ...networkNames.map((name) => rpcVariableOf(name).replace(/_URL$/, "")),
 ];
 
 /** Kubernetes sets such variables for every service of a namespace, by its name: `OPERATOR_PORT_80_TCP_ADDR`. */

@@ -9,10 +9,11 @@ import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { formatAmount, plural } from "../../protocol/token-units.ts";
+import { isRecord } from "../../protocol/wire-values.ts";
 import { parseJson } from "../../util/json.ts";
 import { maskSecrets } from "../../util/text.ts";
 import { mostReceived, type ReceivedBody } from "../channels/channels.ts";
-import type { Deployment } from "../explain/explain-input.ts";
+import type { Deployment } from "../explain/deployment.ts";
 import {
   explainLostAnswer,
   explainRefusal,
@@ -21,7 +22,6 @@ import {
   type RefusedRequest,
   requestBodyOf,
 } from "../explain/explanations.ts";
-import { isRecord } from "../explain/read-input.ts";
 import type {
   OperationView,
   PaymentDetail,
