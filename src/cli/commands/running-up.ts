@@ -135,7 +135,12 @@ export const pay = defineCommand({
     const amountText = formatAmount(paid, units);
     return {
       json: {
-        ...{ settled, network, payer, amount: `${paid}`, token: units, tookMs },
+        settled,
+        network,
+        payer,
+        amount: `${paid}`,
+        token: units,
+        tookMs,
         verify: { status: verify.status, body: verify.body },
         settle: { status: settle.status, body: settle.body },
         command: settled ? null : [...selfWords, "why", id, "--url", url],

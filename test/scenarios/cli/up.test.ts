@@ -289,7 +289,7 @@ describe("up for a person", () => {
     expect(JSON.parse(verified)).toMatchObject({ isValid: false, ...refused });
     expect(JSON.parse(settled)).toMatchObject({ success: false, transaction: "", ...refused });
     expect(stdout).toMatch(/^Not settled: 0\.01 USDC on base in \d+ ms\.$/m);
-    expect(stdout).toContain(`npx --no-install x402-kit why --url ${url}\n`);
+    expect(stdout).toContain(`npx --no-install x402-kit why --url ${new URL(url).origin}\n`);
   });
 
   test("fund lets a new wallet pay", async () => {

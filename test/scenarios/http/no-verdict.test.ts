@@ -109,7 +109,7 @@ describe.each(operations)("%s", (operation) => {
   });
 
   test.each(["{", `{"paymentPayload": ${"[".repeat(10_000)}`, '{"constructor": {"prototype": {"x": 1}}}'])(
-    "of the body %.40s is 400",
+    "of bad body %# is 400",
     async (body) => {
       const answer = await postRaw(operation, body, json);
       expect(answer).toMatchObject({ status: 400, body: { status: 400, ...x402Members[operation] } });
