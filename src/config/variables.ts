@@ -17,6 +17,7 @@ import {
   readAddress,
   readApiKey,
   readBearerToken,
+  readBuilderCode,
   readCoins,
   readCoinsOrNone,
   readContractList,
@@ -297,6 +298,14 @@ export const variables = {
     read: readList("address", readAddress, (address) => address.toLowerCase()),
     unset: "none: wallets that are not deployed cannot pay",
     example: "0x5FbDB2315678afecb367f032d93F642f64180aa3",
+    usedBy: ["serve"],
+  },
+  BUILDER_CODE: {
+    summary:
+      "the facilitator's own builder code (ERC-8021), 1 to 32 of `a` to `z`, digits and `_`: it is appended to the calldata of every transaction that settles payments, beside the codes that payments bring by the extension `builder-code`",
+    read: readBuilderCode,
+    unset: "none; codes of payments are appended all the same",
+    example: "bc_my_facilitator",
     usedBy: ["serve"],
   },
   ALLOW_ZERO_VALUE: {

@@ -224,6 +224,9 @@ export type Outcomes = {
     sign: () => Promise<SignedAttempt>,
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
 
+  /** The networks that have settlements. */
+  networks(): Promise<readonly { network: NetworkName; chainId: number }[]>;
+
   /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
   unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
 

@@ -201,7 +201,12 @@ describe("the rest of the surface", () => {
           { x402Version: 2, scheme: "upto", network, extra: upto },
         ]),
       ],
-      extensions: ["payment-identifier", "eip2612GasSponsoring", "erc20ApprovalGasSponsoring"],
+      extensions: [
+        "payment-identifier",
+        "builder-code",
+        "eip2612GasSponsoring",
+        "erc20ApprovalGasSponsoring",
+      ],
       signers: { "eip155:*": [harnessAccounts.operator.address] },
     });
   });
