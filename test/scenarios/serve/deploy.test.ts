@@ -217,7 +217,9 @@ describe("operators of a contract that stands", () => {
     const sent = await transactionsOf(deployer);
     const again = await change(`--grant-operator ${other} --revoke-operator ${operator} --yes`);
     expect(again.code).toBe(0);
-    expect(again.stdout).toMatch(new RegExp(`${other} +is one already\n +${operator} +is none already\n\nNothing was`));
+    expect(again.stdout).toMatch(
+      new RegExp(`${other} +is one already\n +${operator} +is none already\n\nNothing was`),
+    );
     expect(await transactionsOf(deployer)).toBe(sent);
   });
 
