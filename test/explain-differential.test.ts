@@ -12,20 +12,23 @@ import { isCause } from "../src/protocol/mistakes.ts";
 import { membersOf } from "../src/util/json.ts";
 import { combination, combineCases } from "./support/conformance/combined-cases.ts";
 
-/* `explain` never calls a request good that verify refuses without asking the chain or the ledger. */
+/*
+ * `explain` never calls a request good that verify refuses without asking the chain or the ledger, and the first cause that it
+ * names is the one that verify gives.
+ */
 
 const engine = createFixtureEngine({ networks: ["base", "base-sepolia"] });
 const [mainnet, testnet = mainnet] = engine.environment.networks;
 const contracts = { mainnet: mainnet.facilitatorContract, testnet: testnet.facilitatorContract };
 
-/** The situation of a refused verify if nothing that `explain` finds would prevent the payment. */
+/** The situation of a refused verify if `explain` finds nothing that would prevent the payment, or something else first. */
 async function findSilent(request: FixtureRequest): Promise<string | undefined> {
   const answer = await engine.reply(request);
   const { isValid, situation } = membersOf(
     answer.kind === "json" && answer.status === 200 ? answer.body : undefined,
   );
   if (isValid !== false || typeof situation !== "string") return undefined;
-  const { findings } = explain(request.body ?? "", {
+  const { kind, findings } = explain(request.body ?? "", {
     contracts,
     now: await engine.environment.now(),
     operation: "verify",
@@ -35,8 +38,18 @@ async function findSilent(request: FixtureRequest): Promise<string | undefined> 
     situation === "signature_wrong" && /"signature":"0x[0-9a-f]{132,}"/i.test(request.body ?? "");
   // What the chain and the ledger decide is not in the request.
   const isElsewhere = isDecidedBy({ situation }, "code", "state", "ledger");
-  const isStated = findings.some(isCause) || isForWallet || isElsewhere;
-  return isStated ? undefined : situation;
+  if (isForWallet || isElsewhere) return undefined;
+  const isOfSignature = ({ at, mistake }: (typeof findings)[number]) =>
+    at.endsWith(".signature") || mistake === "signed-other-values";
+  // Code at the payer's address may take a signature that is no key's.
+  const isBeyond = isDecidedBy({ situation }, "time") || situation.startsWith("approval_");
+  const first = findings.find((one) => isCause(one) && !(isBeyond && isOfSignature(one)));
+  // What is no request at all, and what the operator serves, is not found by the reader.
+  if (first !== undefined && (kind !== "request" || situation === "network_not_enabled")) return undefined;
+  const isSame =
+    first?.situation === situation ||
+    (isDecidedBy({ situation }, "signature") && first !== undefined && isOfSignature(first));
+  return isSame ? undefined : `${situation}, not ${first?.situation ?? first?.mistake}`;
 }
 
 const refused = scenarios.filter(

@@ -14,7 +14,7 @@ import { problemMediaType } from "../src/protocol/problems.ts";
 import { routes } from "../src/protocol/routes.ts";
 
 /*
- * What production/ says exists: metrics, variables, commands, files and routes. Docker, Prometheus and Grafana are not
+ * Everything that production/ names exists: metrics, variables, commands, files and routes. Docker, Prometheus and Grafana are not
  * started here.
  */
 

@@ -163,7 +163,6 @@ function requireContracts(reader: VariableReader, served: readonly Network[]): v
   }
 }
 
-/** The tokens of a network: its USDC, and what was configured. */
 function allowAssets(
   reader: VariableReader,
   { name, usdc }: Network,

@@ -75,7 +75,6 @@ function perNetwork(value: (name: BuiltInNetworkName) => number | bigint | strin
   return networkNames.map((name) => `${name}=${value(name)}`).join(",");
 }
 
-/** JSON-RPC URLs of a network's nodes. */
 function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   return {
     summary,
@@ -88,9 +87,7 @@ function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   } as const satisfies Variable;
 }
 
-/**
- * Every variable that a command reads: the parser, `--help` and `.env.example` are made of this, in this order.
- */
+/** Every variable that a command reads: the parser, `--help` and `.env.example` are made of this, in this order. */
 export const variables = {
   BASE_RPC_URL: {
     ...rpcUrls("base"),
@@ -504,7 +501,6 @@ export type VariableName = keyof typeof variables;
 /** A variable of the table, or the one of an added network. */
 export type AnyVariableName = VariableName | RpcVariable;
 
-/** The value of a variable as its reader gives it. */
 export type VariableValue<N extends AnyVariableName> = N extends VariableName
   ? ReturnType<(typeof variables)[N]["read"]>
   : readonly [string, ...string[]];
@@ -521,7 +517,6 @@ export function variablesOf(...users: readonly VariableUser[]): readonly Variabl
   return variableNames.filter((name) => users.some((user) => describeVariable(name).usedBy.includes(user)));
 }
 
-/** The row of a variable. */
 export function describeVariable(name: AnyVariableName): Variable {
   const table: Readonly<Record<string, Variable>> = variables;
   return (

@@ -26,7 +26,6 @@ import { noTransaction, type Settlement } from "./settlement.ts";
 import { createOperatorChanges, introduceSender, readNextTxNonce } from "./tx-nonces.ts";
 
 export type LedgerOptions = {
-  /** An open and migrated database. */
   db: Database;
   /** Names this process among those that share the database; a new one for every start. */
   instanceId: string;

@@ -16,7 +16,6 @@ import type {
 
 /** A payment that asks to be claimed, with the balance it was checked against. */
 export type ClaimRequest = Claim & {
-  /** The payer's balance of the asset. */
   balance: bigint;
   /** The block at or after which `balance` was read. */
   balanceBlock: bigint;

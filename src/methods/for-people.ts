@@ -2,22 +2,21 @@ import type { z } from "zod";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Finding } from "../protocol/mistakes.ts";
 import type { Asset, Network } from "../protocol/networks.ts";
-import type { PaymentWords } from "../protocol/signed-payment.ts";
-import type { KnownTokens } from "../protocol/token-units.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /** Requirements or an offer, as they came. */
 export type Terms = Readonly<Record<string, unknown>>;
 
 /** The context that a signature is explained with. */
 export type SignatureContext = {
-  /** The signature: hexadecimal, of any length. */
-  signature: Hex;
   /** Its place, for findings. */
   at: string;
-  /** The seller's requirements: the payer may have signed for those and sent something else. */
-  asked: Terms | undefined;
-  network: Network | undefined;
-  tokens?: KnownTokens | undefined;
+  network: Network;
+  /** The token that is paid with; one that is not known is taken for another USDC. */
+  asset: Asset;
+  /** The seller's: the payer may have signed for those and sent something else. */
+  requirements: PaymentRequest["requirements"];
   recover(digest: Hex, signature: Hex): Address | undefined;
 };
 
@@ -34,8 +33,6 @@ export type MethodForPeople = {
   readonly option: string;
   /** The member of the payload that is signed. */
   readonly member: string;
-  /** See `Method.words`. */
-  readonly words: PaymentWords;
   /** Names a payment by what was signed, well formed or not. */
   nameOf(signed: Terms): {
     payer: unknown;
@@ -43,13 +40,8 @@ export type MethodForPeople = {
     nonce: Hex | undefined;
     nonceSpace: Address | undefined;
   };
-  /** Finds what is wrong with members that other methods do not have. `contract` is the facilitator contract. */
-  explainMessage(
-    signed: Terms,
-    context: { asked: Terms | undefined; contract: Address | undefined },
-  ): readonly Finding[];
   /** Finds out what a signature was made for, by trying common mistakes; empty where it is the payer's. */
-  explainSignature(payload: Record<string, unknown>, context: SignatureContext): readonly Finding[];
+  explainSignature(payment: SignedPayment, context: SignatureContext): readonly Finding[];
   /** Finds what makes every payment for an offer fail, although each of its members can be read. */
   explainOffer(at: string, offer: Terms, context: { token: Asset; contract: Address }): readonly Finding[];
   /** `paymentPayload.payload` of a payment by a scheme. */

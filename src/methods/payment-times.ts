@@ -73,10 +73,6 @@ export const earlyCases = {
   },
 } as const;
 
-/** The advice to clients about them. */
-export const earlyAdvice =
-  "Wait, or sign with an earlier `validAfter`; the chain's time may lag behind the clock.";
-
 /** Those in which it is late, or good for too long. */
 export const lateCases = {
   expired: {

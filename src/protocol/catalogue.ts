@@ -327,7 +327,6 @@ export function isDecidedBy(
   return rows.length > 0 && rows.every(({ decidedBy }) => deciders.includes(decidedBy));
 }
 
-/** The reason that is given in a situation. */
 export function reasonOf(situation: RefusedSituation): InvalidReason {
   return invalidReasons.find((reason) => situation in reasons[reason].situations) as InvalidReason;
 }
@@ -355,8 +354,11 @@ export type Invalid = {
   message: string;
   /** The message without the advice that may follow. */
   fact: string;
-  /** The path of the member that is at fault, with which the message begins. */
+  /** The path of the member that is at fault, if it is one; the message of a malformed one begins with it. */
   at?: string;
+  /** The value there, and the one that it must have, for people; absent of what is malformed. */
+  got?: string;
+  expected?: string;
   /** The transaction that was reverted. */
   transaction?: string;
   /** The reference facilitator's reason, where neither the reason nor the situation decides that. */
@@ -383,6 +385,15 @@ export function splitMessage(message: string): { fact: string; advice: string | 
 /** The same of one member of the request; the message is its path and what is wrong with it. */
 export function invalidAt(situation: RefusedSituation, at: string, problem: string): Invalid {
   return { ...invalid(situation, at + problem), at };
+}
+
+/** The same of one member that has another value than it must have. */
+export function differs(
+  situation: RefusedSituation,
+  { at, got, expected }: { at: string; got: string; expected: string },
+  advice?: string,
+): Invalid {
+  return { ...invalid(situation, `${at} is ${got}, but must be ${expected}`, advice), at, got, expected };
 }
 
 /** The longest message of an answer, in characters: public schemas allow no more. */

@@ -48,8 +48,8 @@ export type MethodTerms = {
   readonly takesLess: boolean;
   /** The contract that alone may submit a payment, if the payer named one. */
   submitter?(payment: SignedPayment): Address | undefined;
-  /** The problem with what was signed, so that it cannot be settled here; undefined where nothing is. */
-  check?(request: PaymentRequest, network: ServedNetwork): Invalid | undefined;
+  /** Each finds a problem with what was signed, so that it cannot be settled here; undefined where there is none. */
+  readonly checks?: readonly TermsCheck[];
 };
 
 /** The network with another facilitator contract than the one it offers. */
@@ -80,7 +80,12 @@ export function forPayment<N extends Pick<ServedNetwork, "facilitatorContract" |
 /** The operation that a request is checked for, and its payment method. */
 export type Checking = { method: MethodTerms; operation: Operation };
 
-type PureCheck = (request: PaymentRequest, network: ServedNetwork, checking: Checking) => Invalid | undefined;
+/** A check of a request that needs no chain and no ledger. */
+export type TermsCheck = (
+  request: PaymentRequest,
+  network: ServedNetwork,
+  checking: Checking,
+) => Invalid | undefined;
 
 /** The checks that need no chain and no ledger, in their order. */
 export const pureCheckNames = [
@@ -112,7 +117,15 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number];
 
-const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
+/** Refuses a payment that is signed to another than the seller asks for. */
+export const recipientIsPayTo: TermsCheck = ({ payment, requirements, words }, network) => {
+  const { payTo = network.facilitatorContract } = requirements;
+  return sameAddress(payment.payTo, payTo)
+    ? undefined
+    : refusals.recipientDiffers(payment.payTo, payTo, network, words);
+};
+
+const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
   assetIsAllowed({ requirements }, network, { method }) {
     const asset = findAsset(network.assets, requirements.asset);
     if (asset === undefined) {
@@ -129,14 +142,15 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
       ? undefined
       : refusals.payToNotAccepted(payTo, network),
 
-  recipientIsPayTo: ({ payment, requirements, words }, network) => {
-    const { payTo = network.facilitatorContract } = requirements;
-    return sameAddress(payment.payTo, payTo)
-      ? undefined
-      : refusals.recipientDiffers(payment.payTo, payTo, network, words);
-  },
+  recipientIsPayTo,
 
-  isSignedForUs: (request, network, { method }) => method.check?.(request, network),
+  isSignedForUs(request, network, checking) {
+    for (const check of checking.method.checks ?? []) {
+      const refusal = check(request, network, checking);
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
+  },
 
   valueIsExact({ payment: { limit }, requirements, words }, { assets }, { method, operation }) {
     const { amount, asset } = requirements;
@@ -148,10 +162,10 @@ const pureChecks: Readonly<Record<PureCheckName, PureCheck>> = {
       : refusals.valueDiffers(limit, amount, findAsset(assets, asset), words);
   },
 
-  assetIsSigned: ({ payment, requirements }) =>
+  assetIsSigned: ({ payment, requirements, words }) =>
     sameAddress(payment.asset, requirements.asset)
       ? undefined
-      : refusals.tokenDiffers(payment.asset, requirements.asset),
+      : refusals.tokenDiffers(payment.asset, requirements.asset, words.asset),
 
   valueIsPositive: ({ payment }, { allowZeroValue = false }) =>
     payment.limit > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
@@ -174,6 +188,22 @@ export function checkTerms(
     if (refusal !== undefined) return refusal;
   }
   return undefined;
+}
+
+/**
+ * All refusals that follow from the request alone, in the order in which {@link checkTerms} looks for them: for people, who want
+ * to hear of every one.
+ */
+export function refuseTerms(
+  request: PaymentRequest,
+  network: ServedNetwork,
+  checking: Checking,
+  names: readonly PureCheckName[] = pureCheckNames,
+): readonly Invalid[] {
+  const { checks = [] } = checking.method;
+  return names
+    .flatMap((name) => (name === "isSignedForUs" ? checks : [pureChecks[name]]))
+    .flatMap((check) => check(request, network, checking) ?? []);
 }
 
 /** The same of a request whose payment was claimed: the settings of today say nothing about that. */

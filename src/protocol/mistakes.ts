@@ -22,7 +22,7 @@ export const signatureAdvice = {
  * messages of refusals, the command `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in
  * answers: it is plain ASCII.
  *
- * `rank` orders findings: 1 prevents everything else from being read, 5 is only worth a look.
+ * `rank` orders findings: 1 prevents everything else from being read, 2 is why verify or a shop refuses, 5 is only worth a look.
  */
 export const mistakes = {
   "not-json": {
@@ -74,7 +74,7 @@ export const mistakes = {
     fix: "Send a payment of version 2 as PAYMENT-SIGNATURE, and one of version 1 as X-PAYMENT.",
   },
   "accepted-differs": {
-    rank: 3,
+    rank: 2,
     title: "The payment differs from the shop's offer",
     why: "Shops compare it with their offers, in version 2 member by member, and answer 402 again if none is equal.",
     fix: "Send the offer back exactly as the shop wrote it. If it changes with each 402, let the shop offer the same again.",
@@ -95,7 +95,7 @@ export const mistakes = {
     rank: 4,
     title: "The shop verified the payment and did not settle it",
     why: "The facilitator would have settled it. Payment middlewares settle only if the handler behind them succeeds.",
-    fix: "The shop's own log says why its answer was an error. Nothing was paid: the same payment can be sent again.",
+    fix: "The shop's own log says why its answer was an error. Nothing was paid here: the same payment can be sent again.",
   },
   "paid-not-served": {
     rank: 1,
@@ -193,26 +193,26 @@ export const mistakes = {
     fix: "Use the contract of the network that is paid on: a mainnet address on mainnets, the test address on test networks.",
   },
   "amount-differs": {
-    rank: 3,
+    rank: 2,
     situation: "value_differs",
     title: "The signed value is not the required amount",
     why: "Scheme “exact” takes the required amount and nothing else, more included.",
     fix: advice["amount-differs"],
   },
   "amount-off-by-decimals": {
-    rank: 3,
+    rank: 2,
     title: "The amount is off by a power of ten",
     why: "Amounts are in the smallest unit of the token: USDC has 6 decimals, so 0.01 USDC is 10000. Factors of 10^6 or 10^12 come from counting decimals twice, or from assuming 18.",
     fix: "Multiply dollars by 10^6, once.",
   },
   "amount-in-dollars": {
-    rank: 3,
+    rank: 2,
     title: "The amount is written in dollars",
     why: "A decimal point or a currency sign is no number of smallest units.",
     fix: 'Write the amount in the smallest unit: $0.01 is "10000".',
   },
   "amount-zero": {
-    rank: 3,
+    rank: 2,
     situation: "amount_zero",
     title: "The amount is zero",
     why: "A facilitator refuses payments of nothing, unless it is configured to settle them: they cost gas and move nothing.",
@@ -225,89 +225,89 @@ export const mistakes = {
     fix: "Send the amount in the smallest unit of the token, once, and times in unix seconds.",
   },
   "times-in-milliseconds": {
-    rank: 3,
+    rank: 2,
     title: "A time is in milliseconds",
     why: "validAfter and validBefore are unix seconds, as in EIP-3009; Date.now() gives milliseconds.",
     fix: advice["times-in-milliseconds"],
   },
   "timeout-out-of-range": {
-    rank: 3,
+    rank: 2,
     title: "maxTimeoutSeconds makes every payment expire, or last too long",
     why: "Clients sign until maxTimeoutSeconds from now. A payment needs 6 s to be settled, and is accepted for a day at most unless the facilitator is configured otherwise.",
     fix: "Offer as many seconds as a buyer may need from signing until you settle: 60 is usual.",
   },
   expired: {
-    rank: 3,
+    rank: 2,
     situation: "expired",
     title: "The authorization has expired",
     why: "validBefore, or the deadline of a permit, has passed by the chain's clock, or is less than 6 s away, which is too short to settle.",
     fix: advice.expired,
   },
   "valid-too-long": {
-    rank: 3,
+    rank: 2,
     situation: "valid_too_long",
     title: "The authorization is valid for too long",
     why: "A payment is watched until it can no longer be settled. It is accepted for a day at most, unless the facilitator is configured otherwise.",
     fix: "Sign again, until a few minutes from now: clients take the time from maxTimeoutSeconds of the requirements.",
   },
   "not-valid-yet": {
-    rank: 3,
+    rank: 2,
     situation: "not_valid_yet",
     title: "The authorization is not valid yet",
     why: "validAfter lies ahead of the chain's clock: usually the payer's clock is ahead.",
     fix: advice["not-valid-yet"],
   },
   "extra-differs": {
-    rank: 3,
+    rank: 2,
     title: "extra does not name the token as it names itself",
     why: "Clients take the name and version to sign for (EIP-712) from `extra` of the requirements. USDC is called “USD Coin” on the mainnets and “USDC” on the Sepolia networks.",
     fix: "Put the token's own name and version into `extra` of what the seller offers; payers then sign for them.",
   },
   "signed-with-another-domain": {
-    rank: 3,
+    rank: 2,
     title: "The signature holds under another EIP-712 domain",
     why: "Name, version, chain id and token address are part of what is signed. USDC is called “USD Coin” on the mainnets and “USDC” on the Sepolia networks.",
     fix: signatureAdvice["signed-with-another-domain"],
   },
   "signed-other-values": {
-    rank: 3,
+    rank: 2,
     title: "The signature holds for other values than those that were sent",
     why: "A member of the authorization was changed after signing.",
     fix: "Send the authorization exactly as it was signed.",
   },
   "signed-receive": {
-    rank: 3,
+    rank: 2,
     title: "ReceiveWithAuthorization was signed",
     why: "x402 uses TransferWithAuthorization; the two have different type hashes.",
     fix: signatureAdvice["signed-receive"],
   },
   "signed-by-another-key": {
-    rank: 3,
+    rank: 2,
     situation: "signature_wrong",
     title: "The signature is not the payer's",
     why: "For what was sent, it recovers to another address than authorization.from. That is so as well when a member (to, value, validAfter, validBefore, nonce) was changed after signing.",
     fix: advice["signed-by-another-key"],
   },
   "permit-domain": {
-    rank: 3,
+    rank: 2,
     title: "The permit is signed for another EIP-712 domain",
     why: "Permit2 has a domain of its own, with the chain id and without a version. It is not that of the token.",
     fix: signatureAdvice["permit-domain"],
   },
   "permit-spender": {
-    rank: 3,
+    rank: 2,
     title: "The permit is signed for another spender",
     why: "A permit names the contract that may use it. Of x402 that is one proxy for each scheme, at the same address on every chain; the facilitator is none.",
     fix: signatureAdvice["permit-spender"],
   },
   "permit-witness": {
-    rank: 3,
+    rank: 2,
     title: "The permit is signed with another witness",
     why: "The type of the witness is part of what is signed: its members, their names and their order.",
     fix: signatureAdvice["permit-witness"],
   },
   "permit-signer": {
-    rank: 3,
+    rank: 2,
     situation: "signature_wrong",
     title: "The signature of the permit is not the payer's",
     why: "It recovers to another address than permit2Authorization.from: another key signed, or a member was changed after signing.",
@@ -328,13 +328,13 @@ export const mistakes = {
     fix: "Offer the facilitatorAddress that GET /supported gives, in `extra`; clients sign for that.",
   },
   "malformed-signature": {
-    rank: 3,
+    rank: 2,
     title: "The signature has a form that USDC refuses",
     why: "USDC takes 65 bytes r, s, v with s in the lower half and v 27 or 28. Compact signatures (EIP-2098) have 64 bytes.",
     fix: signatureAdvice["malformed-signature"],
   },
   "undeployed-wallet": {
-    rank: 3,
+    rank: 2,
     situation: "wallet_not_deployed",
     title: "The payer is a smart wallet that is not deployed",
     why: "The signature has the ending of ERC-6492: the wallet has no code yet, so neither the token nor Permit2 can ask it.",
@@ -392,7 +392,7 @@ export const mistakes = {
 
 /** One kind of mistake: what it is, why it matters, what to do. Plain sentences without facts of a payment. */
 export type Mistake = {
-  rank: 1 | 2 | 3 | 4 | 5;
+  rank: 1 | 2 | 4 | 5;
   /** The refusal that it causes, where it is always this one. */
   situation?: RefusedSituation;
   title: string;
@@ -433,8 +433,8 @@ export function finding(
 }
 
 /**
- * Sorts by rank; those of equal rank keep their order. What is no mistake of the table is the reason of a refusal, and ranks as
- * `refused` does.
+ * Sorts by rank; those of equal rank keep their order: that in which verify looks for them. What is no mistake of the table is the
+ * reason of a refusal by verify.
  */
 export function sortByRank<T extends { mistake: string }>(found: readonly T[]): T[] {
   return found.toSorted((a, b) => rankOf(a) - rankOf(b));
@@ -446,7 +446,7 @@ export function isCause(found: { mistake: string }): boolean {
 }
 
 function rankOf({ mistake }: { mistake: string }): number {
-  return isMistakeId(mistake) ? mistakes[mistake].rank : mistakes.refused.rank;
+  return isMistakeId(mistake) ? mistakes[mistake].rank : 2;
 }
 
 export function isMistakeId(name: string): name is MistakeId {

@@ -1,4 +1,5 @@
 import {
+  differs,
   type Invalid,
   type InvalidPart,
   invalid,
@@ -62,12 +63,12 @@ export const expiryMarginSeconds = 6n;
 export const usualMaxValiditySeconds = 86_400n;
 
 /** Returns true if a time is in milliseconds: too large for seconds, and a plausible date in milliseconds. */
-const isInMilliseconds = (time: bigint) => time > 100_000_000_000n && time < 100_000_000_000_000n;
+export const isInMilliseconds = (time: bigint) => time > 100_000_000_000n && time < 100_000_000_000_000n;
 
 /** Names the network of a USDC that belongs to another network. */
-function homeOf(asset: Address, network: string): string {
+function withHome(asset: Address, network: string): string {
   const home = builtInNetworks.all.find(({ usdc }) => sameAddress(usdc.address, asset))?.name;
-  return home === undefined || home === network ? "" : `, which is USDC on ${home},`;
+  return home === undefined || home === network ? asset : `${asset}, which is USDC on ${home}`;
 }
 
 /** The most addresses that a message lists. */
@@ -152,12 +153,16 @@ export const refusals = {
     return invalidAt(`network_of_${fault}`, `${at}.network`, ` must be ${known}${hint}`);
   },
 
-  networksDiffer: (paid: NetworkName, asked: NetworkName) =>
-    invalid(
+  networksDiffer: (paid: NetworkName, asked: NetworkName): Invalid => ({
+    ...invalid(
       "networks_differ",
       `The payment is for ${paid}, but paymentRequirements.network is ${asked}`,
       advice["networks-differ"],
     ),
+    at: "paymentRequirements.network",
+    got: asked,
+    expected: paid,
+  }),
 
   networkNotEnabled: (network: string, enabled: readonly string[]) =>
     invalid(
@@ -165,12 +170,16 @@ export const refusals = {
       `${network} is not enabled here; enabled: ${enabled.join(", ")}. Offer and sign for one of these`,
     ),
 
-  assetNotAccepted: (asset: Address, network: string, accepted: readonly Pick<Asset, "address">[]) =>
-    invalid(
-      "asset_not_accepted",
-      `The asset ${asset}${homeOf(asset, network)} is not accepted on ${network}; accepted: ${listAddresses(accepted)}`,
-      advice["wrong-asset"],
-    ),
+  assetNotAccepted: (asset: Address, network: string, accepted: readonly Asset[]): Invalid => {
+    const got = withHome(asset, network);
+    const fact = `The asset ${got}${got === asset ? "" : ","} is not accepted on ${network}; accepted: ${listAddresses(accepted)}`;
+    return {
+      ...invalid("asset_not_accepted", fact, advice["wrong-asset"]),
+      at: "paymentRequirements.asset",
+      got,
+      expected: accepted.map((one) => `${one.address} (${unitsOf(one).symbol} on ${network})`).join(" or "),
+    };
+  },
 
   /** `payTo` of the network is where payments may go besides the contract. */
   payToNotAccepted: (
@@ -179,19 +188,27 @@ export const refusals = {
   ) => {
     const isOwnToo = payTo === "recipients";
     const own = isOwnToo ? ", or the organization's own wallet" : "";
-    return invalid(
+    return differs(
       "pay_to_not_accepted",
-      `paymentRequirements.payTo is ${asked}, but must be the facilitator contract ${facilitatorContract}${own}`,
+      {
+        at: "paymentRequirements.payTo",
+        got: asked,
+        expected: `the facilitator contract ${facilitatorContract}${own}`,
+      },
       advice[isOwnToo ? "pay-to-not-own" : "pay-to-not-accepted"],
     );
   },
 
-  schemesDiffer: (paid: string, asked: string) =>
-    invalid(
+  schemesDiffer: (paid: string, asked: string): Invalid => ({
+    ...invalid(
       "schemes_differ",
       `The payment is of scheme ${paid}, but paymentRequirements.scheme is ${asked}`,
       advice["networks-differ"],
     ),
+    at: "paymentRequirements.scheme",
+    got: asked,
+    expected: paid,
+  }),
 
   /** The asset is accepted, but not in this way. */
   assetPaidOtherwise: (asset: Address, paidBy: string, accepted: readonly string[]) =>
@@ -201,13 +218,17 @@ export const refusals = {
       "Offer that as assetTransferMethod in extra, and sign again",
     ),
 
-  /** The payer signed for another token than the requirements ask for. */
-  tokenDiffers: (signed: Address, asked: Address) =>
-    invalid(
+  /** The payer signed for another token than the requirements ask for. `at` is where, if what is signed names one. */
+  tokenDiffers: (signed: Address, asked: Address, at?: string): Invalid => ({
+    ...invalid(
       "token_differs",
       `The authorization is for the token ${signed}, but the requirements ask for ${asked}`,
       "Sign again, for that token",
     ),
+    ...(at !== undefined && { at }),
+    got: signed,
+    expected: asked,
+  }),
 
   amountAboveMaximum: (amount: bigint, maximum: bigint) =>
     invalid(
@@ -232,9 +253,10 @@ export const refusals = {
   ) => {
     const { facilitatorContract, payTo: policy = "contract" } = network;
     const isContract = sameAddress(payTo, facilitatorContract);
-    return invalid(
+    const expected = `${isContract ? "the facilitator contract" : "the payTo of the requirements,"} ${payTo}`;
+    return differs(
       "recipient_differs",
-      `${words.payTo} is ${to}, but must be ${isContract ? "the facilitator contract" : "the payTo of the requirements,"} ${payTo}`,
+      { at: words.payTo, got: to, expected },
       advice[policy === "contract" ? "signed-for-another-recipient" : "signed-for-another-pay-to"],
     );
   },
@@ -242,11 +264,13 @@ export const refusals = {
   valueDiffers: (value: bigint, required: bigint, asset: Asset | undefined, words: PaymentWords) => {
     const units = asset && unitsOf(asset);
     const shown = (amount: bigint) => (units === undefined ? `${amount}` : formatBoth(amount, units));
-    return invalid(
-      "value_differs",
-      `${words.limit} is ${shown(value)}, but exactly ${shown(required)} is required`,
-      adviceOnAmounts(value, required, asset),
-    );
+    const fact = `${words.limit} is ${shown(value)}, but exactly ${shown(required)} is required`;
+    return {
+      ...invalid("value_differs", fact, adviceOnAmounts(value, required, asset)),
+      at: words.limit,
+      got: shown(value),
+      expected: shown(required),
+    };
   },
 
   tooEarly: (window: Window, now: Shown, words: PaymentWords): Invalid => {

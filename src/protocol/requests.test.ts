@@ -1,16 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { exampleBody } from "../../test/support/example-payment.ts";
-import { parsePaymentRequest } from "../methods/methods.ts";
+import { generatedBodies } from "../../test/support/generated-bodies.ts";
+import { methods, parsePaymentRequest } from "../methods/methods.ts";
 import { testPayers } from "../payer/test-payers.ts";
 import {
+  type Invalid,
   invalidReasons,
   type Situation,
   settleErrorReason,
   settleErrorReasonsV1,
   situations,
 } from "./catalogue.ts";
-import { networks } from "./networks.ts";
+import { builtInNetworks, networks } from "./networks.ts";
+import { createRequestReader } from "./requests.ts";
 import { settlementId } from "./signed-payment.ts";
 
 const contract = "0x00000000000000000000000000000000000000F0";
@@ -285,4 +288,20 @@ test("any body is read or refused, and none makes it throw", () => {
 test("inherited members are not read", () => {
   const inherited = Object.create({ paymentPayload: {}, paymentRequirements: {} });
   expect(parsePaymentRequest(inherited)).toMatchObject({ ok: false, invalid: { reason: "invalid_payload" } });
+});
+
+test("what goes on behind a fault meets first the one at which the parser stops", () => {
+  let several = 0;
+  fc.assert(
+    fc.property(generatedBodies(), (body) => {
+      const faults: Invalid[] = [];
+      const request = createRequestReader(methods)(body, builtInNetworks, (fault) => faults.push(fault));
+      const parsed = parsePaymentRequest(body);
+      expect(faults[0]).toEqual(parsed.ok ? undefined : parsed.invalid);
+      if (parsed.ok) expect(request).toEqual(parsed.request);
+      if (faults.length > 1) several++;
+    }),
+    { numRuns: 1_000 },
+  );
+  expect(several).toBeGreaterThan(100);
 });

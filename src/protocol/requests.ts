@@ -9,15 +9,16 @@ import {
 import { refusals } from "./refusals.ts";
 import { type PaymentWords, type SignedPayment, settlementId } from "./signed-payment.ts";
 import {
-  inObject,
-  MalformedError,
+  isRecord,
   optional,
-  type Place,
+  type Part,
   propertyOf,
+  readPart,
   readSeconds,
   readText,
   readUint256,
   readWireAddress,
+  zeroAddress,
 } from "./wire-values.ts";
 
 export type X402Version = 1 | 2;
@@ -58,10 +59,10 @@ export type PaymentRequest = Envelope & {
   identifierProblem?: string;
 };
 
-export type ParsedRequest =
-  /** `requiresIdentifier`: whether the shop does; see `identifierProblem` of the request. */
-  | { ok: true; request: PaymentRequest; requiresIdentifier?: true }
-  | { ok: false; envelope: Envelope; invalid: Invalid };
+export type ParsedRequest = ({ ok: true } & Reading) | { ok: false; envelope: Envelope; invalid: Invalid };
+
+/** `requiresIdentifier`: whether the shop does; see `identifierProblem` of the request. */
+type Reading = { request: PaymentRequest; requiresIdentifier?: true };
 
 /** How one way to pay reads `paymentPayload.payload`. */
 export type PayloadReader = {
@@ -75,13 +76,36 @@ export type PayloadReader = {
   payerOf(payload: unknown): unknown;
   /**
    * @param extensions `paymentPayload.extensions` as it came; undefined in version 1, which has none
-   * @throws MalformedError where a member is missing or malformed.
    */
-  read(payload: Place, asset: Address, extensions: unknown): SignedPayment;
+  read(payload: Part, asset: Address, extensions: unknown): SignedPayment;
 };
 
 /** See {@link createRequestParser}. */
 export type RequestParser = (body: unknown, known?: NetworkRegistry) => ParsedRequest;
+
+/** Hears of a fault of a request. It throws to stop; where it returns, the reading goes on. */
+export type OnFault = (fault: Invalid) => void;
+
+/** See {@link createRequestReader}. */
+export type RequestReader = (
+  body: unknown,
+  known: NetworkRegistry,
+  onFault: OnFault,
+) => PaymentRequest | undefined;
+
+/** Ends the reading at a fault. */
+class Refused extends Error {
+  readonly invalid: Invalid;
+
+  constructor(invalid: Invalid) {
+    super(invalid.message);
+    this.invalid = invalid;
+  }
+}
+
+function stop(fault: Invalid): never {
+  throw new Refused(fault);
+}
 
 /**
  * Makes what reads the JSON body of a verify or settle call of either version. Whatever the body is, the outcome is a
@@ -93,14 +117,39 @@ export type RequestParser = (body: unknown, known?: NetworkRegistry) => ParsedRe
  * last if none does
  */
 export function createRequestParser(readers: readonly PayloadReader[]): RequestParser {
-  const table: Readers = { all: readers, 1: bySchemes(readers, 1), 2: bySchemes(readers, 2) };
-  return (body, known = builtInNetworks) => parse(body, known, table);
+  const table = tableOf(readers);
+  return (body, known = builtInNetworks) => {
+    const envelope = readEnvelope(body, table);
+    try {
+      const reading = read(body, { envelope, known, readers: table, onFault: stop });
+      if (reading === undefined) throw new Error("a request without a fault was not read");
+      return { ok: true, ...reading };
+    } catch (error) {
+      if (error instanceof Refused) return { ok: false, envelope, invalid: error.invalid };
+      throw error;
+    }
+  };
+}
+
+/**
+ * Makes the same for people, who want to hear of every fault: `onFault` is called for each, in the order in which a parser meets
+ * them. Their request has zeros in place of what is malformed: it is good to be explained, and for nothing else. Undefined where
+ * it has no payment or names no network.
+ */
+export function createRequestReader(readers: readonly PayloadReader[]): RequestReader {
+  const table = tableOf(readers);
+  return (body, known, onFault) =>
+    read(body, { envelope: readEnvelope(body, table), known, readers: table, onFault })?.request;
 }
 
 /** The readers of payloads: by version and scheme, and all of them. */
 type Readers = Readonly<Record<X402Version, ReadonlyMap<string, readonly PayloadReader[]>>> & {
   readonly all: readonly PayloadReader[];
 };
+
+function tableOf(all: readonly PayloadReader[]): Readers {
+  return { all, 1: bySchemes(all, 1), 2: bySchemes(all, 2) };
+}
 
 function bySchemes(
   readers: readonly PayloadReader[],
@@ -111,86 +160,63 @@ function bySchemes(
   return new Map(own.map(({ scheme }) => [scheme, own.filter((reader) => reader.scheme === scheme)]));
 }
 
-function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedRequest {
-  const envelope = readEnvelope(body, readers);
-  const refuse = (refusal: Invalid): ParsedRequest => ({ ok: false, envelope, invalid: refusal });
+type Context = { envelope: Envelope; known: NetworkRegistry; readers: Readers; onFault: OnFault };
 
+function read(body: unknown, context: Context): Reading | undefined {
+  const { envelope, readers, onFault } = context;
   const payload = propertyOf(body, "paymentPayload");
-  if (!isRecord(payload))
-    return refuse(invalidAt("payload_malformed", "paymentPayload", " must be an object"));
-  const version = propertyOf(payload, "x402Version");
-  if (version !== 1 && version !== 2) {
-    const form = typeof version === "string" ? "the number 1 or 2, not text" : "1 or 2";
-    return refuse(invalidAt("version_unknown", "paymentPayload.x402Version", ` must be ${form}`));
+  if (!isRecord(payload)) {
+    onFault(invalidAt("payload_malformed", "paymentPayload", " must be an object"));
+    return undefined;
   }
+  const version = readVersion(payload, onFault);
   const accepted = version === 1 ? payload : propertyOf(payload, "accepted");
   const acceptedAt = version === 1 ? "paymentPayload" : "paymentPayload.accepted";
-  const namesScheme = propertyOf(payload, "scheme") !== undefined;
-  const otherVersion = `, or x402Version ${3 - version}: this looks like a payment of version ${3 - version}`;
-  if (!isRecord(accepted)) {
-    const hint = namesScheme ? otherVersion : "";
-    return refuse(invalidAt("payload_malformed", acceptedAt, ` must be an object${hint}`));
-  }
-  if (version === 1 && !namesScheme && isRecord(propertyOf(payload, "accepted"))) {
-    return refuse(invalidAt("payload_malformed", `${acceptedAt}.scheme`, ` must be a string${otherVersion}`));
-  }
-
-  const context: Known = {
-    known,
-    version,
-    schemes: [...readers[version].keys()],
-    other: [...readers[version === 1 ? 2 : 1].keys()],
-  };
-  const named = readSchemeAndNetwork(context, accepted, acceptedAt, "payload");
-  if ("reason" in named) return refuse(named);
+  // What is no object has been refused with its version.
+  const paid = isRecord(accepted)
+    ? readSchemeAndNetwork(context, version, { part: accepted, path: acceptedAt, fault: "payload" })
+    : {};
 
   const requirements = propertyOf(body, "paymentRequirements");
   if (!isRecord(requirements)) {
-    const problem = Array.isArray(requirements)
-      ? " must be an object, not an array: the one of accepts that the payer chose"
-      : " must be an object";
-    return refuse(malformedRequirements("paymentRequirements", problem));
+    const hint = Array.isArray(requirements) ? ", not an array: the one of accepts that the payer chose" : "";
+    onFault(invalidAt("requirements_malformed", "paymentRequirements", ` must be an object${hint}`));
   }
   const isShort = version === 1 && propertyOf(requirements, "amount") !== undefined;
-  const asked = readSchemeAndNetwork(
-    context,
-    requirements,
-    "paymentRequirements",
-    "requirements",
-    isShort ? named.scheme : undefined,
-  );
-  if ("reason" in asked) return refuse(asked);
-  if (asked.scheme !== named.scheme) return refuse(refusals.schemesDiffer(named.scheme, asked.scheme));
-  if (asked.network !== named.network) {
-    return refuse(refusals.networksDiffer(named.network.name, asked.network.name));
+  const asked = isRecord(requirements)
+    ? readSchemeAndNetwork(context, version, {
+        part: requirements,
+        path: "paymentRequirements",
+        fault: "requirements",
+        usual: isShort ? (paid.scheme ?? "exact") : undefined,
+      })
+    : {};
+  const { scheme = asked.scheme, network = asked.network } = paid;
+  if (scheme !== undefined && asked.scheme !== undefined && asked.scheme !== scheme) {
+    onFault(refusals.schemesDiffer(scheme, asked.scheme));
+  }
+  if (network !== undefined && asked.network !== undefined && asked.network !== network) {
+    onFault(refusals.networksDiffer(network.name, asked.network.name));
   }
 
-  const terms = version === 1 ? readRequirementsV1(requirements) : readRequirementsV2(requirements);
-  if ("reason" in terms) return refuse(terms);
-
+  const readTerms = version === 1 ? readTermsV1 : readTermsV2;
+  const terms = isRecord(requirements) ? readTerms(requirements, onFault) : noTerms;
   const given = propertyOf(payload, "payload");
-  const able = readers[version].get(named.scheme) ?? [];
-  const reader = able.find((one) => one.owns(given)) ?? able.at(-1);
-  if (reader === undefined) throw new Error("a scheme without a way to pay was read");
-  const ofOtherVersion = readers.all.find((one) => one.scheme === named.scheme && one.owns(given));
-  if (ofOtherVersion !== undefined && !reader.owns(given)) {
-    const problem = ` is that of a payment of x402Version ${ofOtherVersion.versions.join(" or ")}`;
-    return refuse(invalidAt("payload_malformed", "paymentPayload.payload", problem));
-  }
-  const extensions = version === 1 ? undefined : propertyOf(payload, "extensions");
-  const payment = unlessMalformed(
-    () => reader.read({ value: given, path: "paymentPayload.payload" }, terms.asset, extensions),
-    (at, problem) => invalidAt("payload_malformed", at, problem),
+  const reader = readerOf(given, { readers, onFault }, version, scheme);
+  const part = readPart(given, "paymentPayload.payload", (at, problem) =>
+    onFault(invalidAt("payload_malformed", at, `: ${problem}`)),
   );
-  if ("reason" in payment) return refuse(payment);
+  const extensions = version === 1 ? undefined : propertyOf(payload, "extensions");
+  const payment = reader.read(part, terms.asset, extensions);
+  if (network === undefined) return undefined;
   const identifier = version === 1 ? undefined : readIdentifier(payload);
   return {
-    ok: true,
     ...(typeof identifier === "string" && requiresIdentifier(payload) && { requiresIdentifier: true }),
     request: {
       ...envelope,
-      settlementId: settlementId(named.network.chainId, payment.nonceSpace, payment.payer, payment.nonce),
-      knownNetwork: named.network,
+      x402Version: version,
+      settlementId: settlementId(network.chainId, payment.nonceSpace, payment.payer, payment.nonce),
+      knownNetwork: network,
       payment,
       words: reader.words,
       requirements: terms,
@@ -198,6 +224,54 @@ function parse(body: unknown, known: NetworkRegistry, readers: Readers): ParsedR
       ...(typeof identifier === "string" && { identifierProblem: identifier }),
     },
   };
+}
+
+/** Reads the version of a payment: that of its members, where the reading goes on. */
+function readVersion(payload: object, onFault: OnFault): X402Version {
+  const version = propertyOf(payload, "x402Version");
+  const hasAccepted = isRecord(propertyOf(payload, "accepted"));
+  const namesScheme = propertyOf(payload, "scheme") !== undefined;
+  if (version !== 1 && version !== 2) {
+    const form = typeof version === "string" ? "the number 1 or 2, not text" : "1 or 2";
+    onFault(invalidAt("version_unknown", "paymentPayload.x402Version", ` must be ${form}`));
+    return hasAccepted ? 2 : 1;
+  }
+  if (version === 2 ? hasAccepted : namesScheme || !hasAccepted) return version;
+  const other = version === 1 ? 2 : 1;
+  const hint = `, or x402Version ${other}: this looks like a payment of version ${other}`;
+  const [at, form] = version === 1 ? ["scheme", "a string"] : ["accepted", "an object"];
+  const isOther = version === 1 || namesScheme;
+  const fault = invalidAt(
+    "payload_malformed",
+    `paymentPayload.${at}`,
+    ` must be ${form}${isOther ? hint : ""}`,
+  );
+  if (!isOther) {
+    onFault(fault);
+    return version;
+  }
+  onFault({ ...fault, got: `${version}`, expected: `${other}, going by its members` });
+  return other;
+}
+
+/** Finds what reads a payload. */
+function readerOf(
+  payload: unknown,
+  { readers, onFault }: Pick<Context, "readers" | "onFault">,
+  version: X402Version,
+  scheme: string | undefined,
+): PayloadReader {
+  const able = readers[version].get(scheme ?? "") ?? readers.all;
+  const owner = able.find((one) => one.owns(payload));
+  if (owner !== undefined) return owner;
+  const other = readers.all.find((one) => one.scheme === scheme && one.owns(payload));
+  if (other !== undefined) {
+    const problem = ` is that of a payment of x402Version ${other.versions.join(" or ")}`;
+    onFault(invalidAt("payload_malformed", "paymentPayload.payload", problem));
+  }
+  const reader = other ?? able.at(-1);
+  if (reader === undefined) throw new Error("there is no way to pay");
+  return reader;
 }
 
 function readIdentifier(payload: object): PaymentIdentifier | string | undefined {
@@ -228,112 +302,93 @@ function readEnvelope(body: unknown, readers: Readers): Envelope {
   };
 }
 
-/** The networks and schemes of a version. */
-type Known = {
-  known: NetworkRegistry;
-  version: X402Version;
-  schemes: readonly string[];
-  /** Those of the other version. */
-  other: readonly string[];
-};
+/** Half of a request, its place, and the scheme that is meant where it names none; without that it must name one. */
+type Half = { part: object; path: string; fault: InvalidPart; usual?: string | undefined };
 
-/** @param usual the scheme that is meant where none is named; without it one must be named */
+/** Reads what both halves name. Where the reading goes on, a network of the other version's spelling is meant. */
 function readSchemeAndNetwork(
-  { known, schemes, other, version }: Known,
-  part: object,
-  path: string,
-  fault: InvalidPart,
-  usual?: string,
-): { scheme: string; network: Network } | Invalid {
-  const malformed = (at: string): Invalid => invalidAt(`${fault}_malformed`, at, " must be a string");
-
+  { known, readers, onFault }: Context,
+  version: X402Version,
+  { part, path, fault, usual }: Half,
+): { scheme?: string | undefined; network?: Network | undefined } {
+  const other = version === 1 ? 2 : 1;
   const given = propertyOf(part, "scheme");
   const scheme = given === undefined ? usual : given;
-  if (typeof scheme !== "string") return malformed(`${path}.scheme`);
-  if (!schemes.includes(scheme)) {
-    const those = schemes.map((one) => JSON.stringify(one)).join(" or ");
-    const elsewhere = other.includes(scheme) ? `, which needs version ${3 - version}` : "";
+  const isKnown = typeof scheme === "string" && readers[version].has(scheme);
+  if (typeof scheme !== "string") {
+    onFault(invalidAt(`${fault}_malformed`, `${path}.scheme`, " must be a string"));
+  } else if (!isKnown) {
+    const those = [...readers[version].keys()].map((one) => JSON.stringify(one)).join(" or ");
+    const elsewhere = readers[other].has(scheme) ? `, which needs version ${other}` : "";
     const problem = ` must be ${those}, not ${JSON.stringify(scheme.slice(0, 40))}${elsewhere}`;
-    return invalidAt(`scheme_of_${fault}`, `${path}.scheme`, problem);
+    onFault(invalidAt(`scheme_of_${fault}`, `${path}.scheme`, problem));
   }
+  const named = isKnown ? scheme : undefined;
   const spelling = propertyOf(part, "network");
-  if (typeof spelling !== "string") return malformed(`${path}.network`);
-  const network = known.find(spelling, version);
-  return network === undefined
-    ? refusals.networkUnknown(path, spelling, { x402Version: version, fault }, known)
-    : { scheme, network };
-}
-
-function readRequirementsV1(value: object): PaymentRequest["requirements"] | Invalid {
-  return unlessMalformed(() => {
-    const requirements = inObject({ value, path: "paymentRequirements" });
-    const maxAmountRequired = optional(requirements("maxAmountRequired"), readUint256);
-    const amount = optional(requirements("amount"), readUint256);
-    const payTo = optional(requirements("payTo"), readWireAddress);
-    const recipient = optional(requirements("recipient"), readWireAddress);
-    const asset = readWireAddress(requirements("asset"));
-    // Checked, but not used. Public servers write null for what they do not know.
-    for (const name of ["resource", "description", "mimeType"]) {
-      if (requirements(name).value !== null) optional(requirements(name), readText);
-    }
-    const maxTimeoutSeconds = optional(requirements("maxTimeoutSeconds"), readSeconds);
-
-    const required = maxAmountRequired ?? amount;
-    if (required === undefined) {
-      return malformedRequirements(
-        "paymentRequirements",
-        " needs maxAmountRequired (or amount, in the short form)",
-      );
-    }
-    if (amount !== undefined && amount !== required) {
-      return malformedRequirements("paymentRequirements.amount", " and maxAmountRequired must be equal");
-    }
-    if (amount === undefined && payTo === undefined) {
-      return malformedRequirements(
-        "paymentRequirements.payTo",
-        " must be an address: that of the facilitator contract, unless PAY_TO allows others",
-      );
-    }
-    if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {
-      return malformedRequirements("paymentRequirements.recipient", " and payTo must be equal");
-    }
-    const isShortForm = maxAmountRequired === undefined || payTo === undefined;
-    return {
-      amount: required,
-      asset,
-      payTo: payTo ?? recipient,
-      maxTimeoutSeconds,
-      extra: propertyOf(value, "extra"),
-      ...(isShortForm && { isShortForm: true }),
-    };
-  }, malformedRequirements);
-}
-
-function readRequirementsV2(value: object): PaymentRequest["requirements"] | Invalid {
-  return unlessMalformed(() => {
-    const requirements = inObject({ value, path: "paymentRequirements" });
-    const amount = readUint256(requirements("amount"));
-    const asset = readWireAddress(requirements("asset"));
-    const payTo = readWireAddress(requirements("payTo"));
-    const maxTimeoutSeconds = optional(requirements("maxTimeoutSeconds"), readSeconds);
-    return { amount, asset, payTo, maxTimeoutSeconds, extra: propertyOf(value, "extra") };
-  }, malformedRequirements);
-}
-
-/** Gives the result of `read`, or the refusal for the malformed value that it meets. */
-function unlessMalformed<T>(read: () => T, refuse: (at: string, problem: string) => Invalid): T | Invalid {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof MalformedError) return refuse(error.path, error.message.slice(error.path.length));
-    throw error;
+  if (typeof spelling !== "string") {
+    onFault(invalidAt(`${fault}_malformed`, `${path}.network`, " must be a string"));
+    return { scheme: named };
   }
+  const network = known.find(spelling, version);
+  if (network !== undefined) return { scheme: named, network };
+  onFault(refusals.networkUnknown(path, spelling, { x402Version: version, fault }, known));
+  return { scheme: named, network: known.find(spelling, other) };
 }
 
-function malformedRequirements(at: string, problem: string): Invalid {
-  return invalidAt("requirements_malformed", at, problem);
+/** In place of requirements that are no object. */
+const noTerms: PaymentRequest["requirements"] = { amount: 0n, asset: zeroAddress, payTo: undefined };
+
+function partOfTerms(members: Part["members"], onFault: OnFault): Part {
+  const onMalformed = (at: string, problem: string) =>
+    onFault(invalidAt("requirements_malformed", at, `: ${problem}`));
+  return { members, path: "paymentRequirements", onMalformed };
 }
 
-function isRecord(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function readTermsV1(members: Part["members"], onFault: OnFault): PaymentRequest["requirements"] {
+  const part = partOfTerms(members, onFault);
+  const refuse = (at: string, problem: string) => onFault(invalidAt("requirements_malformed", at, problem));
+  const maxAmountRequired = optional(part, "maxAmountRequired", readUint256);
+  const amount = optional(part, "amount", readUint256);
+  const payTo = optional(part, "payTo", readWireAddress);
+  const recipient = optional(part, "recipient", readWireAddress);
+  const asset = readWireAddress(part, "asset");
+  // Checked, but not used. Public servers write null for what they do not know.
+  for (const name of ["resource", "description", "mimeType"]) {
+    if (part.members[name] !== null) optional(part, name, readText);
+  }
+  const maxTimeoutSeconds = optional(part, "maxTimeoutSeconds", readSeconds);
+
+  const required = maxAmountRequired ?? amount;
+  if (required === undefined) {
+    refuse("paymentRequirements", " needs maxAmountRequired (or amount, in the short form)");
+  } else if (amount !== undefined && amount !== required) {
+    refuse("paymentRequirements.amount", " and maxAmountRequired must be equal");
+  }
+  if (amount === undefined && payTo === undefined) {
+    const problem = " must be an address: that of the facilitator contract, unless PAY_TO allows others";
+    refuse("paymentRequirements.payTo", problem);
+  }
+  if (payTo !== undefined && recipient !== undefined && !sameAddress(payTo, recipient)) {
+    refuse("paymentRequirements.recipient", " and payTo must be equal");
+  }
+  const isShortForm = maxAmountRequired === undefined || payTo === undefined;
+  return {
+    amount: required ?? 0n,
+    asset,
+    payTo: payTo ?? recipient,
+    maxTimeoutSeconds,
+    extra: part.members.extra,
+    ...(isShortForm && { isShortForm: true }),
+  };
+}
+
+function readTermsV2(members: Part["members"], onFault: OnFault): PaymentRequest["requirements"] {
+  const part = partOfTerms(members, onFault);
+  return {
+    amount: readUint256(part, "amount"),
+    asset: readWireAddress(part, "asset"),
+    payTo: readWireAddress(part, "payTo"),
+    maxTimeoutSeconds: optional(part, "maxTimeoutSeconds", readSeconds),
+    extra: part.members.extra,
+  };
 }

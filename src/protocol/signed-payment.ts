@@ -42,6 +42,8 @@ export type PaymentWords = {
   readonly nonce: string;
   readonly payTo: string;
   readonly limit: string;
+  /** The member that names the token, where one does. */
+  readonly asset?: string;
   /** Its bounds by their names, how they are said, and whether the window has them in itself: EIP-3009 leaves both out. */
   readonly start: string;
   readonly end: string;

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { generatedBodies } from "../../test/support/generated-bodies.ts";
+import { readToEnd } from "../../test/support/read-part.ts";
 import { authorizationOf } from "../methods/exact-eip3009/eip3009-method.ts";
 import { exactPayloadSchema } from "../methods/exact-eip3009/eip3009-schemas.ts";
 import { parsePaymentRequest } from "../methods/methods.ts";
@@ -12,9 +13,7 @@ import { isAddress, isBytes32, sameAddress } from "./hex.ts";
 import { address, bytes32, signature, uint256String } from "./primitives.ts";
 import {
   faults,
-  inObject,
-  MalformedError,
-  type Place,
+  type Part,
   readBytes32,
   readSeconds,
   readSignature,
@@ -41,8 +40,8 @@ const values = fc.oneof(
   fc.string(),
 );
 
-test.each<[string, z.ZodType, (place: Place) => unknown]>([
-  ["a text", z.string(faults.text), (place) => readText(place)],
+test.each<[string, z.ZodType, (part: Part, name: string) => unknown]>([
+  ["a text", z.string(faults.text), readText],
   ["an amount", uint256String, readUint256],
   ["an address", address, readWireAddress],
   ["32 bytes", bytes32, readBytes32],
@@ -51,7 +50,8 @@ test.each<[string, z.ZodType, (place: Place) => unknown]>([
 ])("%s is read by hand as by its schema", (_, schema, read) => {
   fc.assert(
     fc.property(values, (value) => {
-      expect(outcomeOf(() => read({ value, path: "here" }))).toEqual(bySchema(schema, value, "here"));
+      const outcome = outcomeOf({ member: value }, (part) => read(part, "member"));
+      expect(outcome).toEqual(bySchema(schema, value, "here.member"));
     }),
     { numRuns: 1_000 },
   );
@@ -67,9 +67,7 @@ test("addresses and 32 bytes are recognized as the schema does", () => {
 });
 
 test.each([null, [], "text", 1, true, undefined])("%j is refused with the words of the schema", (value) => {
-  expect(outcomeOf(() => inObject({ value, path: "here" }))).toEqual(
-    bySchema(z.object({}, faults.object), value, "here"),
-  );
+  expect(outcomeOf(value, () => {})).toEqual(bySchema(z.object({}, faults.object), value, "here"));
 });
 
 // Public servers write null for what they do not know.
@@ -179,13 +177,10 @@ function asSent({ token, amount, to, validAfter, facilitator, ...rest }: Permit)
 
 type Outcome<T> = { value: T; problem?: undefined } | { value?: undefined; problem: string };
 
-function outcomeOf<T>(read: () => T): Outcome<T> {
-  try {
-    return { value: read() };
-  } catch (error) {
-    if (error instanceof MalformedError) return { problem: error.message };
-    throw error;
-  }
+function outcomeOf<T>(given: unknown, read: (part: Part) => T): Outcome<T> {
+  const { value, malformed } = readToEnd(given, "here", read);
+  const [problem] = malformed;
+  return problem === undefined ? { value } : { problem };
 }
 
 function bySchema<T>(schema: z.ZodType<T>, value: unknown, path: string): Outcome<T> {

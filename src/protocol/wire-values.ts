@@ -14,6 +14,9 @@ export const maxUint256 = 2n ** 256n - 1n;
  */
 export const maxSignatureBytes = 4_096;
 
+/** In place of an address that cannot be read. */
+export const zeroAddress: Address = "0x0000000000000000000000000000000000000000";
+
 /** How many digits the largest `uint256` has. */
 const maxDigits = 78;
 
@@ -43,44 +46,51 @@ export function parseUint256(text: string): bigint | null {
   return value <= maxUint256 ? value : null;
 }
 
-/** A malformed value from outside; the message has its path and what is wrong. */
-export class MalformedError extends Error {
-  readonly path: string;
+/** Hears that a member is malformed. It throws to stop; where it returns, the reading goes on with another value. */
+export type OnMalformed = (at: string, problem: string) => void;
 
-  constructor(path: string, fault: string) {
-    super(`${path}: ${fault}`);
-    this.path = path;
-  }
+/** An object from outside, whose members are read by their names, and where it stands. */
+export type Part = {
+  readonly members: Readonly<Record<string, unknown>>;
+  readonly path: string;
+  readonly onMalformed: OnMalformed;
+};
+
+/** Reads an object; where it is none, nothing is said of its members. */
+export function readPart(value: unknown, path: string, onMalformed: OnMalformed): Part {
+  if (isRecord(value)) return { members: value, path, onMalformed };
+  onMalformed(path, faults.object);
+  return { members: {}, path, onMalformed() {} };
 }
 
-/** A value from outside, and its path. */
-export type Place = { value: unknown; path: string };
-
-/** @throws MalformedError when it is no object */
-export function inObject({ value, path }: Place): (name: string) => Place {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new MalformedError(path, faults.object);
-  }
-  return (name) => ({ value: Reflect.get(value, name), path: `${path}.${name}` });
+/** Reads a member that is an object. */
+export function readInner({ members, path, onMalformed }: Part, name: string): Part {
+  return readPart(members[name], `${path}.${name}`, onMalformed);
 }
 
 /** Reads a member that may be missing. */
-export function optional<T>(place: Place, read: (place: Place) => T): T | undefined {
-  return place.value === undefined ? undefined : read(place);
+export function optional<T>(part: Part, name: string, read: (part: Part, name: string) => T): T | undefined {
+  return part.members[name] === undefined ? undefined : read(part, name);
 }
 
-/** @throws MalformedError */
-export function readText({ value, path }: Place, fault: string = faults.text): string {
-  if (typeof value !== "string") throw new MalformedError(path, fault);
-  return value;
+function refuse({ path, onMalformed }: Part, name: string, problem: string): void {
+  onMalformed(`${path}.${name}`, problem);
 }
 
-/** @throws MalformedError */
-export function readUint256(place: Place): bigint {
-  const text = readText(place, faults.digits);
-  const value = parseUint256(text);
+export function readText(part: Part, name: string): string {
+  const text = part.members[name];
+  if (typeof text === "string") return text;
+  refuse(part, name, faults.text);
+  return "";
+}
+
+export function readUint256(part: Part, name: string): bigint {
+  const text = part.members[name];
+  const value = typeof text === "string" ? parseUint256(text) : null;
   if (value !== null) return value;
-  throw new MalformedError(place.path, forms.decimal.test(text) ? faults.tooLarge : faults.decimal);
+  if (typeof text !== "string") refuse(part, name, faults.digits);
+  else refuse(part, name, forms.decimal.test(text) ? faults.tooLarge : faults.decimal);
+  return 0n;
 }
 
 /** The problem with what is to be an address: how long it is, where it is one otherwise. */
@@ -89,35 +99,40 @@ export function addressFault(text: string): string {
   return digits === undefined ? faults.address : `${faults.address}, and has ${digits}`;
 }
 
-/** @throws MalformedError */
-export function readWireAddress(place: Place): Address {
-  const text = readText(place);
-  if (!isAddress(text)) throw new MalformedError(place.path, addressFault(text));
-  return text;
+export function readWireAddress(part: Part, name: string): Address {
+  const text = part.members[name];
+  if (isAddress(text)) return text;
+  refuse(part, name, typeof text === "string" ? addressFault(text) : faults.text);
+  return zeroAddress;
 }
 
-/** @throws MalformedError */
-export function readBytes32(place: Place): Hex {
-  const text = readText(place);
-  if (!isBytes32(text)) throw new MalformedError(place.path, faults.bytes32);
-  return text;
+export function readBytes32(part: Part, name: string): Hex {
+  const text = part.members[name];
+  if (isBytes32(text)) return text;
+  refuse(part, name, typeof text === "string" ? faults.bytes32 : faults.text);
+  return `0x${"00".repeat(32)}`;
 }
 
-/** @throws MalformedError */
-export function readSignature(place: Place): Hex {
-  const text = readText(place);
-  if (text.length > 2 + 2 * maxSignatureBytes) throw new MalformedError(place.path, faults.tooLong);
-  if (!isBytes(text)) throw new MalformedError(place.path, faults.bytes);
-  return text;
+export function readSignature(part: Part, name: string): Hex {
+  const text = part.members[name];
+  const isTooLong = typeof text === "string" && text.length > 2 + 2 * maxSignatureBytes;
+  if (!isTooLong && isBytes(text)) return text;
+  const problem = isTooLong ? faults.tooLong : faults.bytes;
+  refuse(part, name, typeof text === "string" ? problem : faults.text);
+  return "0x";
 }
 
-/** @throws MalformedError */
-export function readSeconds({ value, path }: Place): number {
-  if (typeof value !== "number" || !Number.isSafeInteger(value)) {
-    throw new MalformedError(path, faults.seconds);
-  }
-  if (value < 0) throw new MalformedError(path, faults.negative);
-  return value;
+export function readSeconds(part: Part, name: string): number {
+  const seconds = part.members[name];
+  const isWhole = typeof seconds === "number" && Number.isSafeInteger(seconds);
+  if (isWhole && seconds >= 0) return seconds;
+  refuse(part, name, isWhole ? faults.negative : faults.seconds);
+  return 0;
+}
+
+/** Returns true if a value of JSON is an object with members. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A property of parsed JSON, and never one that an object inherits; undefined of what is no object. */

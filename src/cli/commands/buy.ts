@@ -4,7 +4,7 @@ import { isLoopbackUrl, readHttpUrl, readNetwork, readOneOf, readPrice } from ".
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { deploymentOf, findHarness, requireRunning } from "../../harness/control/description.ts";
 import { comparePayment, explainReceipt } from "../../observe/explain/compare-payment.ts";
-import type { Deployment } from "../../observe/explain/explain-input.ts";
+import type { Deployment } from "../../observe/explain/deployment.ts";
 import { explainOffers, readChallenges } from "../../observe/explain/explain-shop.ts";
 import {
   explanationOf,

@@ -2,7 +2,7 @@ import { askState, askUse } from "../../harness/control/ask-chain.ts";
 import { methodByNonces } from "../../methods/methods.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
 import type { PayerState } from "../../methods/payment-state.ts";
-import type { Deployment } from "../../observe/explain/explain-input.ts";
+import type { Deployment } from "../../observe/explain/deployment.ts";
 import {
   explanationOfReason,
   type KnownOfChain,

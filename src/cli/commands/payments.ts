@@ -222,7 +222,9 @@ function describe(payment: PaymentDetail, explanations: readonly Advised[]): str
     }),
     ...(shop === null
       ? []
-      : [`shop          ${shop.method} ${shop.path}: ${shop.outcome}${shop.status === null ? "" : ` (${shop.status})`}`]),
+      : [
+          `shop          ${shop.method} ${shop.path}: ${shop.outcome}${shop.status === null ? "" : ` (${shop.status})`}`,
+        ]),
     ...(unrouted === null ? [] : [`answered      ${unrouted.status} to ${unrouted.method} ${unrouted.path}`]),
     ...(ledger === null ? [] : [`ledger        ${ledger}`]),
     ...(transaction === null ? [] : [`transaction   ${transaction}`]),

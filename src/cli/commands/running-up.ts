@@ -33,7 +33,6 @@ const amountForms = "in whole tokens (0.01, 1)";
 
 const unitsOption = { units: flag("count amounts in the token's smallest unit (10000 is 0.01 USDC)") };
 
-/** The amount that `pay` pays by default. */
 const usualPrice = readPrice("0.01");
 
 const assetOption = {

@@ -66,7 +66,12 @@ export function endedOf(payment: PaymentSummary): readonly Ended[] {
     const { method, path, status, tookMs, at } = shop;
     const outcome = `${method} ${path}: ${shop.outcome}`;
     const unsaid = { reason: null, message: null, situation: null, chainTime: null };
-    asked.push({ payment, operation: "shop", view: { outcome, status, tookMs, at, ...unsaid, count: 1 }, at });
+    asked.push({
+      payment,
+      operation: "shop",
+      view: { outcome, status, tookMs, at, ...unsaid, count: 1 },
+      at,
+    });
   }
   if (unrouted === null) return asked;
   const { method, path, status, message } = unrouted;
@@ -168,7 +173,6 @@ function belowLine({ message, fix, more }: PaymentLine): readonly string[] {
   ].map(escapeControls);
 }
 
-/** Good, bad, or neither. */
 export function paintOutcome(outcome: string, text = outcome): string {
   if (outcome === "valid" || outcome === "settled") return paint.good(text);
   return outcome === "open" || outcome === "pending" ? text : paint.bad(text);
@@ -177,7 +181,7 @@ export function paintOutcome(outcome: string, text = outcome): string {
 /** An explanation with the command of its advice. */
 export type Advised = RefusalExplanation & Pick<PaymentLine, "command">;
 
-/** What may stand on a command line: a request that holds no payment names what it likes. */
+/** Text that is safe on a command line: a request without a payment may name anything. */
 const oneWord = /^[\w-]+$/;
 
 /** An explanation as a terminal shows it: with commands to paste or to run, and the address of a page. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Deployment } from "../../observe/explain/explain-input.ts";
+import type { Deployment } from "../../observe/explain/deployment.ts";
 import { localContracts } from "../../payer/local-chains.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName, networkNames } from "../../protocol/networks.ts";

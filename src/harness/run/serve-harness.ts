@@ -269,8 +269,8 @@ async function serveShop({ serviceId, options }: Setup) {
   if (shop === undefined) return undefined;
   const { startShopProxy } = await import("../shop/shop-proxy.ts");
   const listening = { host, allowHosts };
-  const { url, close } = await startShopProxy({ ...shop, serviceId, networks, logger, listening });
-  return { described: { url, target: shop.target }, close };
+  const proxy = await startShopProxy({ ...shop, serviceId, networks, logger, listening });
+  return { ...proxy, described: { url: proxy.url, target: shop.target } };
 }
 
 /** The MCP server, which is loaded at its first request. */
@@ -313,7 +313,6 @@ async function traceService(timeline: () => Timeline): Promise<readonly HarnessP
   ];
 }
 
-/** The description of a harness that listens at `origin`. */
 export function describeHarness(
   origin: string,
   chains: readonly HarnessChain[],

@@ -32,7 +32,11 @@ type Open = {
 };
 
 /** A 402 that a payment may follow. */
-type Unpaid = Pick<Open, "resource" | "port"> & { ended: Ended; isTaken: boolean };
+type Unpaid = Pick<Open, "resource" | "port"> & {
+  ended: Ended;
+  /** The header of the payment that followed. */
+  paidBy: string | undefined;
+};
 
 /** So many are kept, the newest. */
 const mostUnpaid = 200;
@@ -51,11 +55,15 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
   let unpaid: Unpaid[] = [];
 
   /** The 402 that a payment follows: the newest unpaid one, of the same connection if there is one. */
-  function takeChallenge({ resource, port }: Open): Ended | undefined {
+  function takeChallenge({ resource, port }: Open, payment: string): Ended | undefined {
     const all = unpaid.filter((one) => one.resource === resource);
-    const waiting = all.filter(({ isTaken }) => !isTaken);
-    const found = waiting.findLast((one) => one.port === port) ?? waiting.at(-1) ?? all.at(-1);
-    if (found !== undefined) found.isTaken = true;
+    const waiting = all.filter(({ paidBy }) => paidBy === undefined);
+    const found =
+      all.find(({ paidBy }) => paidBy === payment) ??
+      waiting.findLast((one) => one.port === port) ??
+      waiting.at(-1) ??
+      all.at(-1);
+    if (found !== undefined) found.paidBy = payment;
     return found?.ended;
   }
 
@@ -66,7 +74,7 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
     const tookMs = performance.now() - one.startedAt;
     const ended: Ended = { kind: "shop", step: "ended", at: Date.now(), ...exchange, ...how, tookMs };
     if (how.answer?.status === 402) {
-      unpaid = [...unpaid, { resource, port, ended, isTaken: false }].slice(-mostUnpaid);
+      unpaid = [...unpaid, { resource, port, ended, paidBy: undefined }].slice(-mostUnpaid);
     } else if (!exchange.isPaid && how.fate !== "down") return;
     // Without a shop everything fails, each asset of a page too: one record is enough.
     const isAny = how.fate === "down" && !exchange.isPaid;
@@ -74,6 +82,11 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
   }
 
   return {
+    /** Forgets the 402s that were not paid. */
+    forget(): void {
+      unpaid = [];
+    },
+
     /** Notes a request before it is passed on. */
     received(incoming: IncomingMessage, outgoing: ServerResponse): void {
       if (!channels.shop.isHeard()) return;
@@ -98,7 +111,7 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
       };
       open.set(incoming, one);
       if (name !== undefined && value !== undefined) {
-        const challenge = takeChallenge(one);
+        const challenge = takeChallenge(one, value);
         one.exchange = { ...one.exchange, settlementId: idOf(value, challenge, networks) };
         const payment = { name: name.toUpperCase(), value };
         const { isPaid: _, ...exchange } = one.exchange;
@@ -123,7 +136,9 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
       if (one === undefined) return;
       const { statusCode: status = 502 } = answer;
       const headers = Object.fromEntries(
-        answerHeaders.flatMap((name) => (answer.headers[name] === undefined ? [] : [[name, `${answer.headers[name]}`]])),
+        answerHeaders.flatMap((name) =>
+          answer.headers[name] === undefined ? [] : [[name, `${answer.headers[name]}`]],
+        ),
       );
       const most = status === 402 ? mostChallenge : mostError;
       const chunks: Buffer[] = [];
@@ -133,7 +148,10 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
         end(one, { answer: { status, headers, body }, fate: "answered", problem: undefined });
       };
       // The end of what is streamed may never come.
-      if (status < 400) return one.finish();
+      if (status < 400) {
+        one.finish();
+        return;
+      }
       answer.on("data", (chunk: Buffer) => {
         if (size <= most) chunks.push(chunk);
         size += chunk.length;
@@ -176,7 +194,9 @@ function idOf(value: string, challenge: Ended | undefined, networks: NetworkRegi
   if (named === undefined) return undefined;
   const { network, payer, nonce, nonceSpace, assets } = named;
   const { headers = {}, body = "" } = challenge?.answer ?? {};
-  const offers = readChallenges({ headers: new Headers(headers), body }).challenges.flatMap((one) => one.accepts);
+  const offers = readChallenges({ headers: new Headers(headers), body }).challenges.flatMap(
+    (one) => one.accepts,
+  );
   const offered = offers.map(membersOf).find((offer) => offer.network === network.name)?.asset;
   const asset = isAddress(offered) ? offered : assets[0];
   return settlementId(network.chainId, nonceSpace ?? asset, payer, nonce);

@@ -9,10 +9,20 @@ type Down = {
 export function describeShopDown({ target, problem, isSent }: Down, accept = "") {
   const error = `The shop at ${target} does not answer (${problem})`;
   const hints = isSent
-    ? ["The connection broke off before the answer: the shop's own log says why.", "What became of a payment: x402-kit why"]
-    : ["Start the shop and send the request again; it did not reach the shop.", "If the shop listens elsewhere: x402-kit up --shop URL"];
+    ? [
+        "The connection broke off before the answer: the shop's own log says why.",
+        "What became of a payment: x402-kit why",
+      ]
+    : [
+        "Start the shop and send the request again; it did not reach the shop.",
+        "If the shop listens elsewhere: x402-kit up --shop URL",
+      ];
   if (!accept.includes("text/html")) {
-    return { status: 502, type: "application/json", body: JSON.stringify({ error, code: "unreachable", hints }) };
+    return {
+      status: 502,
+      type: "application/json",
+      body: JSON.stringify({ error, code: "unreachable", hints }),
+    };
   }
   const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (one) => `&#${one.charCodeAt(0)};`);
   const lines = hints.map((hint) => `<p>${escapeHtml(hint)}</p>`).join("\n");

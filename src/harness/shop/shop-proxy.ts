@@ -4,7 +4,12 @@ import { createProxyServer } from "httpxy";
 import { isLoopbackHost, isLoopbackUrl } from "../../config/values.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import { warnOfTls } from "../../service/http/connections/tls-hello.ts";
-import { describeRefusal, explainListenError, foreign, type Listening } from "../../service/http/local-server.ts";
+import {
+  describeRefusal,
+  explainListenError,
+  foreign,
+  type Listening,
+} from "../../service/http/local-server.ts";
 import { http } from "../../util/node-http.ts";
 import { createShopRecorder, type ShopRecorderOptions } from "./record-shop.ts";
 import { describeShopDown } from "./shop-down.ts";
@@ -17,7 +22,7 @@ type ShopProxyOptions = Omit<ShopRecorderOptions, "shop"> & {
   logger: Pick<ServiceLog, "warn">;
 };
 
-type ShopProxy = { readonly url: string; close(): Promise<void> };
+type ShopProxy = { readonly url: string; afterReset(): void; close(): Promise<void> };
 
 /**
  * Starts a proxy in front of a shop, on this machine alone. It passes requests, answers, redirects and WebSockets as they come,
@@ -86,10 +91,13 @@ export async function startShopProxy(options: ShopProxyOptions): Promise<ShopPro
     server.emit("connection", socket);
   }
   const sockets = new Set<Duplex>();
-  server.on("connection", (socket: Duplex) => {
+  const track = (socket: Duplex) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-  });
+  };
+  server.on("connection", track);
+  // The connection to the shop of a WebSocket does not end with that of the client if that is destroyed.
+  proxy.on("open", track);
   server.on("clientError", (error, socket) => {
     warnOfTls(error, logger, url);
     if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n");
@@ -103,6 +111,7 @@ export async function startShopProxy(options: ShopProxyOptions): Promise<ShopPro
   const url = `http://${host.includes(":") ? `[${host}]` : host}:${listensAt}`;
   return {
     url,
+    afterReset: recorder.forget,
     async close() {
       const closed = Promise.withResolvers<void>();
       server.close(() => closed.resolve());

@@ -3,10 +3,10 @@ import { isPaidBy } from "../../protocol/networks.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentWords, SignedPayment } from "../../protocol/signed-payment.ts";
 import {
-  inObject,
-  type Place,
+  type Part,
   propertyOf,
   readBytes32,
+  readInner,
   readSignature,
   readUint256,
   readWireAddress,
@@ -26,21 +26,18 @@ import {
 export const exactEip3009 = "exact-eip3009";
 
 /** Reads `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
-function readPayload(place: Place, asset: Address): SignedPayment {
-  const payload = inObject(place);
-  const signature = readSignature(payload("signature"));
-  const authorization = inObject(payload("authorization"));
-  return paymentOf(asset, {
-    authorization: {
-      from: readWireAddress(authorization("from")),
-      to: readWireAddress(authorization("to")),
-      value: readUint256(authorization("value")),
-      validAfter: readUint256(authorization("validAfter")),
-      validBefore: readUint256(authorization("validBefore")),
-      nonce: readBytes32(authorization("nonce")),
-    },
-    signature,
-  });
+function readPayload(payload: Part, asset: Address): SignedPayment {
+  const signature = readSignature(payload, "signature");
+  const part = readInner(payload, "authorization");
+  const authorization = {
+    from: readWireAddress(part, "from"),
+    to: readWireAddress(part, "to"),
+    value: readUint256(part, "value"),
+    validAfter: readUint256(part, "validAfter"),
+    validBefore: readUint256(part, "validBefore"),
+    nonce: readBytes32(part, "nonce"),
+  };
+  return paymentOf(asset, { authorization, signature });
 }
 
 /** A signed authorization as the payment that it is. Both of its bounds are exclusive. */

@@ -1,10 +1,14 @@
 import { create2Deployer } from "../../protocol/create2.ts";
 import { checksumAddress, type Hex, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
-import { builtInNetworks, type Network } from "../../protocol/networks.ts";
-import { address, uint256String } from "../../protocol/primitives.ts";
-import { isErc6492, readEcdsaSignature, unwrapErc6492 } from "../../protocol/signed-payment.ts";
-import { type KnownTokens, knownToken, plural } from "../../protocol/token-units.ts";
+import { builtInNetworks } from "../../protocol/networks.ts";
+import {
+  isErc6492,
+  readEcdsaSignature,
+  type SignedPayment,
+  unwrapErc6492,
+} from "../../protocol/signed-payment.ts";
+import { plural } from "../../protocol/token-units.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import {
@@ -17,30 +21,21 @@ import {
   wellKnownChains,
 } from "../domains.ts";
 import { digestUnder } from "../eip712.ts";
-import { missing } from "../explain-members.ts";
 import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import type { SignedDomain } from "../method.ts";
 import { type Authorization, authorizationHash, authorizationTypehashes } from "./authorization.ts";
-import { eip3009Words, exactEip3009 } from "./eip3009-method.ts";
+import { authorizationOf, exactEip3009 } from "./eip3009-method.ts";
 import { exactPayloadSchema } from "./eip3009-schemas.ts";
 import { likelyDomains } from "./explain-eip3009.ts";
-
-const authorizationSchema = exactPayloadSchema.shape.authorization;
 
 export const eip3009ForPeople: MethodForPeople = {
   names: [exactEip3009],
   label: "EIP-3009",
   option: "authorization",
   member: "authorization",
-  words: eip3009Words,
 
   nameOf({ from: payer, value, nonce }) {
     return { payer, value, nonce: isBytes32(nonce) ? nonce : undefined, nonceSpace: undefined };
-  },
-
-  explainMessage({ nonce }) {
-    const expected = "32 bytes: 0x and 64 hexadecimal digits";
-    return isBytes32(nonce) ? [] : [missing("authorization.nonce", nonce, expected)];
   },
 
   explainSignature,
@@ -89,9 +84,10 @@ export function explainExtra(
  * domain, or values that were changed after signing.
  */
 function explainSignature(
-  payload: Record<string, unknown>,
-  { at, signature, network, asked: required, tokens, recover }: SignatureContext,
+  payment: SignedPayment,
+  { at, network, asset, requirements, recover }: SignatureContext,
 ): Finding[] {
+  const { signature } = payment;
   if (isErc6492(signature)) {
     // What only the chain can say, where the facilitator calls the factory, as on local chains.
     const factory = unwrapErc6492(signature)?.factory;
@@ -105,9 +101,7 @@ function explainSignature(
     const expected = "65 bytes with s in the lower half and v 27 or 28";
     return [finding("malformed-signature", at, { got: plural(length, "byte"), expected })];
   }
-  const parsed = authorizationSchema.safeParse(payload.authorization);
-  if (!parsed.success || network === undefined) return [];
-  const authorization = parsed.data;
+  const authorization = authorizationOf(payment);
   const { from } = authorization;
   const signerOf = (domain: TriedDomain, messageHash: Hex) =>
     recover(digestUnder(separatorOf(domain), messageHash), signature);
@@ -116,20 +110,20 @@ function explainSignature(
     return signer !== undefined && sameAddress(signer, from);
   };
 
-  const right = { asset: assetOf(network, required, tokens), chainId: network.chainId };
+  const right = { asset, chainId: network.chainId };
   const signed = authorizationHash(authorization);
   const own = domainOf(right);
   const signer = signerOf(own, signed);
   if (signer !== undefined && sameAddress(signer, from)) return [];
   const received = authorizationHash(authorization, authorizationTypehashes.ReceiveWithAuthorization);
   if (isPayers(own, received)) return [finding("signed-receive", at)];
-  const others = otherDomains(right, required?.extra);
+  const others = otherDomains(right, requirements.extra);
   for (const domain of others) {
     if (!isPayers(domain, signed)) continue;
     const got = `signed with ${formatDifference(domain, right)}`;
     return [finding("signed-with-another-domain", at, { got, expected: formatDomain(right) })];
   }
-  for (const { changed, message } of otherValues(authorization, required)) {
+  for (const { changed, message } of otherValues(authorization, requirements)) {
     if (!isPayers(own, authorizationHash(message))) continue;
     const expected = `${message[changed]}, which is what the payer signed`;
     const facts = { got: `${authorization[changed]}`, expected };
@@ -145,33 +139,20 @@ function explainSignature(
   ];
 }
 
-/** The token of the seller's requirements; one that is not known is taken for another USDC. */
-function assetOf(
-  network: Network,
-  required: Record<string, unknown> | undefined,
-  tokens: KnownTokens | undefined,
-): SignedDomain["asset"] {
-  const asset = address.safeParse(required?.asset);
-  if (!asset.success) return network.usdc;
-  return knownToken(network, asset.data, tokens) ?? { ...network.usdc, address: asset.data };
-}
-
 type Changed = "to" | "value" | "validAfter" | "validBefore";
 
 /** Variants of the authorization, each with one member as it may have been signed. */
 function otherValues(
   authorization: Authorization,
-  required: Record<string, unknown> | undefined,
+  { payTo, amount }: SignatureContext["requirements"],
 ): { changed: Changed; message: Authorization }[] {
-  const payTo = address.safeParse(required?.payTo);
-  const amount = uint256String.safeParse(required?.maxAmountRequired ?? required?.amount);
   const { value, validAfter, validBefore } = authorization;
-  const values = [...(amount.success ? [amount.data] : []), value * 1_000_000n, value / 1_000_000n];
+  const values = [amount, value * 1_000_000n, value / 1_000_000n];
   const times = (time: bigint) => [0n, time * 1_000n, time / 1_000n];
   const variants = <Name extends Changed>(changed: Name, signed: readonly Authorization[Name][]) =>
     signed.map((one) => ({ changed, message: { ...authorization, [changed]: one } }));
   return [
-    ...variants("to", payTo.success ? [payTo.data] : []),
+    ...variants("to", payTo === undefined ? [] : [payTo]),
     ...variants("value", values),
     ...variants("validAfter", times(validAfter)),
     ...variants("validBefore", times(validBefore)),

@@ -75,7 +75,6 @@ export type Plan = {
 
 /** The gas of a transaction with one payment. */
 export type Usage = {
-  /** The gas it uses. */
   gas: bigint;
   /** The most that it may use: an operator must have that at hand to send it. */
   gasLimit: bigint;

@@ -14,9 +14,7 @@ export type WaysToPay = {
   knows(name: string): boolean;
   methodOf(name: string): Method;
   settlingOf(name: string): Settling;
-  /**
-   * The usage of a plain payment on a network that is settled alone, or recovered: the maximum over the methods of its assets.
-   */
+  /** The usage of a plain payment on a network that is settled alone, or recovered: the maximum over the methods of its assets. */
   usual(network: ServedNetwork): { settlement: Usage; recovery: Usage };
 };
 
@@ -45,7 +43,6 @@ export function createWaysToPay(
   };
 }
 
-/** The most of each. */
 function most(usages: readonly Usage[]): Usage {
   const larger = (one: bigint, other: bigint) => (one > other ? one : other);
   return usages.reduce(

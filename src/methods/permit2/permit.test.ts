@@ -1,6 +1,7 @@
 import { hashTypedData } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { readToEnd } from "../../../test/support/read-part.ts";
 import { networks } from "../../protocol/networks.ts";
 import { settlementId } from "../../protocol/signed-payment.ts";
 import {
@@ -96,8 +97,10 @@ test.each(["exact", "upto"] as const)(
       window: { first: 1740672089n, last: 1740672154n },
       nonce: `0x${terms.nonce.toString(16)}`,
     });
-    const place = { value: method.write(payment), path: "payload" };
-    expect(method.read(place, terms.token, undefined)).toEqual(payment);
+    const read = readToEnd(method.write(payment), "payload", (part) =>
+      method.read(part, terms.token, undefined),
+    );
+    expect(read).toEqual({ value: payment, malformed: [] });
     expect(method.write(payment)).toEqual(writePermitPayload(permit, signature));
   },
 );

@@ -1,6 +1,6 @@
+import { recipientIsPayTo } from "../../protocol/checks.ts";
 import { type Address, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
-import { refusals } from "../../protocol/refusals.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
 import type { Method } from "../method.ts";
 import { approvalOf } from "./approval.ts";
@@ -60,19 +60,19 @@ function createPermit2Method<Scheme extends string>({
     submitter: (payment) => permitOf(payment).facilitator,
 
     /** In the order of public facilitators: the spender, where it goes to, who submits it. */
-    check({ payment, requirements, words }, network) {
-      const { facilitatorContract } = network;
-      const permit = permitOf(payment);
-      if (!sameAddress(permit.spender, spender)) {
-        return permit2Refusals.spenderDiffers(permit.spender, spender);
-      }
-      const { payTo = facilitatorContract } = requirements;
-      if (!sameAddress(permit.to, payTo)) return refusals.recipientDiffers(permit.to, payTo, network, words);
-      if (permit.facilitator === undefined || sameAddress(permit.facilitator, facilitatorContract)) {
-        return undefined;
-      }
-      return permit2Refusals.facilitatorDiffers(permit.facilitator, facilitatorContract);
-    },
+    checks: [
+      ({ payment }) => {
+        const { spender: signed } = permitOf(payment);
+        return sameAddress(signed, spender) ? undefined : permit2Refusals.spenderDiffers(signed, spender);
+      },
+      recipientIsPayTo,
+      ({ payment }, { facilitatorContract }) => {
+        const { facilitator } = permitOf(payment);
+        return facilitator === undefined || sameAddress(facilitator, facilitatorContract)
+          ? undefined
+          : permit2Refusals.facilitatorDiffers(facilitator, facilitatorContract);
+      },
+    ],
 
     offerNeeds: hasFacilitator ? ["facilitatorAddress"] : [],
     extra({ assets, facilitatorContract }) {

@@ -2,9 +2,9 @@ import { permit2Reasons } from "../../protocol/catalogue.ts";
 import { type Address, type Hex, isAddress, sameAddress, uintWord } from "../../protocol/hex.ts";
 import type { PaymentWords, SignedPayment } from "../../protocol/signed-payment.ts";
 import {
-  inObject,
-  type Place,
+  type Part,
   propertyOf,
+  readInner,
   readSignature,
   readUint256,
   readWireAddress,
@@ -38,24 +38,23 @@ export function payerOf(payload: unknown): unknown {
  * @param hasFacilitator whether its witness names who submits it, as that of scheme “upto” does
  */
 export function readPermitPayload(
-  place: Place,
+  payload: Part,
   { hasFacilitator }: { hasFacilitator: boolean },
   extensions?: unknown,
 ): SignedPayment {
-  const payload = inObject(place);
-  const signature = readSignature(payload("signature"));
-  const permit = inObject(payload(permitMember));
-  const from = readWireAddress(permit("from"));
-  const permitted = inObject(permit("permitted"));
-  const token = readWireAddress(permitted("token"));
-  const amount = readUint256(permitted("amount"));
-  const spender = readWireAddress(permit("spender"));
-  const nonce = readUint256(permit("nonce"));
-  const deadline = readUint256(permit("deadline"));
-  const witness = inObject(permit("witness"));
-  const to = readWireAddress(witness("to"));
-  const facilitator = hasFacilitator ? readWireAddress(witness("facilitator")) : undefined;
-  const validAfter = readUint256(witness("validAfter"));
+  const signature = readSignature(payload, "signature");
+  const permit = readInner(payload, permitMember);
+  const from = readWireAddress(permit, "from");
+  const permitted = readInner(permit, "permitted");
+  const token = readWireAddress(permitted, "token");
+  const amount = readUint256(permitted, "amount");
+  const spender = readWireAddress(permit, "spender");
+  const nonce = readUint256(permit, "nonce");
+  const deadline = readUint256(permit, "deadline");
+  const witness = readInner(permit, "witness");
+  const to = readWireAddress(witness, "to");
+  const facilitator = hasFacilitator ? readWireAddress(witness, "facilitator") : undefined;
+  const validAfter = readUint256(witness, "validAfter");
   return permitPayment({
     permit: { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter },
     signature,
@@ -102,7 +101,6 @@ export function permitPayment({
   };
 }
 
-/** The permit that was signed for a payment. */
 export function permitOf(payment: SignedPayment): Permit {
   const { payer, payTo, asset, limit, window, nonce, method, payload } = payment;
   const isUpto = method === uptoPermit2;
@@ -185,6 +183,7 @@ export const permit2Words: PaymentWords = {
   nonce: `${permitMember}.nonce`,
   payTo: "permit2Authorization.witness.to",
   limit: "permit2Authorization.permitted.amount",
+  asset: "permit2Authorization.permitted.token",
   start: "witness.validAfter",
   end: "deadline",
   startsSaid: "from",

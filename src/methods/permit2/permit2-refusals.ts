@@ -1,4 +1,4 @@
-import { type Invalid, invalid } from "../../protocol/catalogue.ts";
+import { differs, type Invalid, invalid } from "../../protocol/catalogue.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
@@ -18,19 +18,25 @@ type Shown = bigint | string;
 /** The refusals of well-formed payments that only Permit2 has. */
 export const permit2Refusals = {
   spenderDiffers: (spender: Address, wanted: Address) =>
-    invalid(
+    differs(
       "spender_differs",
-      `permit2Authorization.spender is ${spender}, but must be ${wanted}, the proxy of x402 for the scheme`,
+      {
+        at: "permit2Authorization.spender",
+        got: spender,
+        expected: `${wanted}, the proxy of x402 for the scheme`,
+      },
       "Sign again, with that spender",
     ),
 
   /** `wanted` is undefined where only the chain knows it. */
-  facilitatorDiffers: (facilitator: Address, wanted: Address | undefined) =>
-    invalid(
-      "facilitator_differs",
-      `permit2Authorization.witness.facilitator is ${facilitator}${wanted === undefined ? ", which may not submit it" : `, but must be ${wanted}`}`,
-      "Sign again, for the facilitatorAddress in extra of the requirements, which GET /supported gives",
-    ),
+  facilitatorDiffers: (facilitator: Address, wanted: Address | undefined) => {
+    const at = "permit2Authorization.witness.facilitator";
+    const advice =
+      "Sign again, for the facilitatorAddress in extra of the requirements, which GET /supported gives";
+    return wanted === undefined
+      ? invalid("facilitator_differs", `${at} is ${facilitator}, which may not submit it`, advice)
+      : differs("facilitator_differs", { at, got: facilitator, expected: wanted }, advice);
+  },
 
   assetWithoutCode: (asset: Address, network: string) =>
     invalid("asset_without_code", `There is no contract at the asset ${asset} on ${network}`),

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, sortByRank } from "../../protocol/mistakes.ts";
+import { isRecord } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
 import { readHeaderValue, type ShopChallenge } from "./explain-shop.ts";
-import { isRecord } from "./read-input.ts";
 
 /** A payment header; its name may be unknown. */
 export type PaymentHeader = { name?: string | undefined; value: string };

@@ -1,11 +1,10 @@
-import { parsePaymentRequest } from "../../methods/methods.ts";
 import { halfOfOffer } from "../../methods/people.ts";
 import { isDecidedBy, isSituation, reasons } from "../../protocol/catalogue.ts";
 import { adviceOnAnswer, adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { type Finding, finding, mistakes } from "../../protocol/mistakes.ts";
 import { formatSpan } from "../../protocol/moments.ts";
-import type { Asset, Network, NetworkRegistry } from "../../protocol/networks.ts";
+import { type Asset, builtInNetworks } from "../../protocol/networks.ts";
 import { isProblem } from "../../protocol/problems.ts";
 import { specReason } from "../../protocol/reference-reasons.ts";
 import { expiryMarginSeconds, usualMaxValiditySeconds } from "../../protocol/refusals.ts";
@@ -18,8 +17,9 @@ import {
   type TokenUnits,
 } from "../../protocol/token-units.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
+import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
-import { isRecord } from "./read-input.ts";
+import type { Deployment } from "./deployment.ts";
 
 /** Finds what makes every payment for an offer fail, although each of its members can be read. */
 export function explainOffer(
@@ -31,11 +31,6 @@ export function explainOffer(
     ...explainTimeout(`${at}.maxTimeoutSeconds`, offer.maxTimeoutSeconds),
     ...halfOfOffer(offer).explainOffer(at, offer, { token, contract }),
   ];
-}
-
-/** The member of requirements that says how much, by the version that they are of. */
-export function amountMemberOf(terms: Record<string, unknown>): "amount" | "maxAmountRequired" {
-  return terms.maxAmountRequired === undefined ? "amount" : "maxAmountRequired";
 }
 
 /** An amount that nobody means: of a token with few decimals, one that was counted with 18. */
@@ -62,41 +57,22 @@ export function explainTimeout(at: string, seconds: unknown): Finding[] {
   return [finding("timeout-out-of-range", at, { got, expected })];
 }
 
-/** Both halves of a request. `at`: what the requirements are called. */
-type Halves = { payload: unknown; requirements: unknown; at: string };
-
-/**
- * Gives the service's own refusal of a request that it cannot read. For requests in which nothing else was found: what it
- * refuses must never be said to be right.
- */
-export function explainUnread({ payload, requirements, at }: Halves, networks: NetworkRegistry): Finding[] {
-  const body = { paymentPayload: payload, paymentRequirements: requirements };
-  const parsed = parsePaymentRequest(body, networks);
-  if (parsed.ok) {
-    const { identifierProblem } = parsed.request;
-    return identifierProblem === undefined
-      ? []
-      : [finding("missing-member", "paymentPayload.extensions", { expected: identifierProblem })];
-  }
-  const { message, at: path = "" } = parsed.invalid;
-  const problem = message.slice(path.length);
-  const found = path
-    .split(".")
-    .reduce<unknown>((value, name) => (isRecord(value) ? value[name] : value), body);
-  return [
-    finding("missing-member", path.replace(/^paymentRequirements/, at), {
-      ...(path !== "" && { got: showValue(found) }),
-      expected: problem.replace(/^:? (?:must be )?/, ""),
-    }),
-  ];
-}
-
 /** The requirements that a payment header of version 1, which has none, can be meant for. */
-export function requirementsFor(payload: Record<string, unknown>, network: Network | undefined): unknown {
-  const { authorization } = isRecord(payload.payload) ? payload.payload : {};
-  const { value, to } = isRecord(authorization) ? authorization : {};
-  const asset = network?.usdc.address;
-  return { scheme: "exact", network: payload.network, maxAmountRequired: value, asset, payTo: to };
+export function requirementsFor(
+  { network, payload }: Readonly<Record<string, unknown>>,
+  { networks = builtInNetworks, contracts, payTo = "contract" }: Deployment,
+): unknown {
+  const { value, to } = membersOf(membersOf(payload).authorization);
+  const named =
+    typeof network === "string" ? (networks.find(network, 1) ?? networks.find(network, 2)) : undefined;
+  const contract = named && contracts[named.tier];
+  return {
+    scheme: "exact",
+    network,
+    maxAmountRequired: value,
+    asset: named?.usdc.address,
+    payTo: payTo === "contract" ? contract : to,
+  };
 }
 
 /** A payment that a payer could make for an offer of a challenge. */

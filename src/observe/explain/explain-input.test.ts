@@ -127,7 +127,7 @@ test("of scheme upto less than was signed may be asked for, nothing too, and not
   const terms = { facilitator: contracts.mainnet };
   for (const amount of ["0", "1", "10000"]) expect(explained(await permitted(terms, { amount }))).toEqual([]);
   expect(explained(await permitted(terms, { amount: "10001" }))).toMatchObject([
-    { mistake: "amount-differs", at: "permit2Authorization.permitted.amount" },
+    { situation: "amount_above_maximum" },
   ]);
 });
 
@@ -923,7 +923,8 @@ describe("where payments may go straight to a wallet", () => {
         mistake: "signed-for-another-recipient",
         at: "authorization.to",
         got: contracts.mainnet,
-        expected: `${merchant}, as paymentRequirements.payTo asks`,
+        situation: "recipient_differs",
+        expected: `the payTo of the requirements, ${merchant}`,
         fix: "Sign again, for the payTo that the challenge names.",
       },
     ]);

@@ -1,59 +1,39 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { explainExtra } from "../../methods/exact-eip3009/eip3009-people.ts";
-import { explainNumber, missing } from "../../methods/explain-members.ts";
-import type { MethodForPeople } from "../../methods/for-people.ts";
-import { methods, parsePaymentRequest } from "../../methods/methods.ts";
-import { halfOfPayload } from "../../methods/people.ts";
+import { methodOf, methods } from "../../methods/methods.ts";
+import { halfOf } from "../../methods/people.ts";
+import type { Invalid } from "../../protocol/catalogue.ts";
+import {
+  checkValidityWindow,
+  type PureCheckName,
+  pureCheckNames,
+  refuseTerms,
+  type ServedNetwork,
+} from "../../protocol/checks.ts";
 import { type Address, checksumAddress, isAddress, isBytes32, sameAddress } from "../../protocol/hex.ts";
-import { type Finding, finding, type MistakeId, sortByRank } from "../../protocol/mistakes.ts";
-import {
-  type Asset,
-  builtInNetworks,
-  formatNetwork,
-  type Network,
-  type NetworkRegistry,
-  type NetworkTier,
-} from "../../protocol/networks.ts";
-import { signature } from "../../protocol/primitives.ts";
+import { type Finding, finding, type MistakeId, mistakes, sortByRank } from "../../protocol/mistakes.ts";
+import { type Asset, builtInNetworks, type Network } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
-import { advice, adviceOnPower, powerOfTenBetween } from "../../protocol/refusals.ts";
-import type { PaymentWords, PayToPolicy } from "../../protocol/signed-payment.ts";
-import {
-  formatBoth,
-  type KnownTokens,
-  knownToken,
-  type TokenUnits,
-  unitsOf,
-} from "../../protocol/token-units.ts";
-import { parseUint256 } from "../../protocol/wire-values.ts";
+import { powerOfTenBetween } from "../../protocol/refusals.ts";
+import { createRequestReader, type PaymentRequest, type X402Version } from "../../protocol/requests.ts";
+import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
+import { isRecord } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
-import { explainAsVerify } from "./explain-as-verify.ts";
+import type { Deployment } from "./deployment.ts";
+import { refuseApproval } from "./explain-as-verify.ts";
 import {
   type AnswerMembers,
-  amountMemberOf,
   explainOffer,
   explainRefusedAnswer,
   explainSize,
-  explainUnread,
   paymentFor,
   requirementsFor,
 } from "./explain-exchange.ts";
-import { explainTimes } from "./explain-values.ts";
-import { type Input, isRecord, readInput } from "./read-input.ts";
-
-/** The deployment of a facilitator: its networks, contracts and tokens. */
-export type Deployment = {
-  /** The known networks; the built-in ones by default. */
-  networks?: NetworkRegistry | undefined;
-  /** The facilitator contract of each tier of networks. */
-  contracts: Readonly<Record<NetworkTier, Address>>;
-  /** Where payments may go besides it; nowhere by default. */
-  payTo?: PayToPolicy | undefined;
-  /** The tokens that the facilitator takes; the USDC of each network by default. */
-  tokens?: KnownTokens | undefined;
-};
+import { explainMalformed, explainRefused } from "./explain-fault.ts";
+import { explainWindow, isOfStart } from "./explain-values.ts";
+import { type Input, readInput } from "./read-input.ts";
 
 /** The context that payments are compared with. */
 export type ExplainContext = Deployment & {
@@ -76,17 +56,6 @@ export type Explanation = {
   says?: string;
 };
 
-type Version = 1 | 2;
-
-/** One half of a request: the payment or the requirements. */
-type Side = {
-  at: string;
-  value: Record<string, unknown>;
-  network: Network | undefined;
-  /** Requirements in the short form of version 1, which leaves out scheme and payTo. */
-  isShort: boolean;
-};
-
 /**
  * Explains a payment, a challenge or an answer: lists everything that would prevent settling, not only the first
  * reason a facilitator would give. It asks no chain, so it does not check balances and used authorizations.
@@ -94,215 +63,279 @@ type Side = {
 export function explain(text: string, context: ExplainContext): Explanation {
   const { input, findings } = readInput(text);
   if (input === undefined) return { kind: undefined, findings };
-  let found: Finding[];
-  switch (input.kind) {
-    case "answer":
-      return { kind: "answer", ...explainAnswer(input.answer) };
-    case "challenge":
-      found = explainChallenge(input.accepts, input.x402Version === 2 ? 2 : 1, context);
-      break;
-    case "payment":
-      found = explainRequest(input.payload, undefined, context);
-      break;
-    case "request":
-      found = explainRequest(input.payload, input.requirements ?? null, context);
-  }
-  if (input.kind !== "challenge") found.push(...explainReadable(input, found, context));
+  if (input.kind === "answer") return { kind: "answer", ...explainAnswer(input.answer) };
+  const found =
+    input.kind === "challenge"
+      ? explainChallenge(input.accepts, input.x402Version === 2 ? 2 : 1, context)
+      : explainRequest(input, context);
   return { kind: input.kind, findings: sortByRank(findings.concat(found)) };
 }
 
-/** Findings that need a readable payment: refusals by verify's own checks, and what other facilitators may refuse. */
-function explainReadable(
-  input: Extract<Input, { kind: "request" | "payment" }>,
-  found: readonly Finding[],
+/** A payment and the terms that it is for, as a request has them. */
+type Halves = {
+  payload: unknown;
+  terms: unknown;
+  /** The place of a member of the request in what is explained; undefined where it was made up to be read. */
+  placeOf(path: string): string | undefined;
+};
+
+/** A request as the service's own reader goes through it, behind every fault. */
+type Reading = Halves & {
+  /** Undefined where it has no payment or names no network. */
+  request: PaymentRequest | undefined;
+  /** The findings for its faults. */
+  malformed: readonly Finding[];
+  /** Returns true if no place of a fault is like this. */
+  isFaultless(place: RegExp): boolean;
+  /** Returns true if these members came, and none of them is a fault. */
+  isRead(...paths: readonly string[]): boolean;
+};
+
+const payloadAt = "paymentPayload.payload";
+const termsAt = "paymentRequirements";
+
+const readPaymentRequest = createRequestReader(methods);
+
+function read(halves: Halves, context: ExplainContext): Reading {
+  const { payload, terms, placeOf } = halves;
+  const { networks = builtInNetworks } = context;
+  const body = { paymentPayload: payload, [termsAt]: terms };
+  const faults = new Map<string, Invalid>();
+  const request = readPaymentRequest(body, networks, (fault) => {
+    const { at = "" } = fault;
+    if (!faults.has(at)) faults.set(at, fault);
+  });
+  const version = request?.x402Version ?? (isRecord(membersOf(payload).accepted) ? 2 : 1);
+  const amounts = [amountAt(terms), `${payloadAt}.${request?.words.limit}`];
+  const malformed = new Map<string, Finding>();
+  for (const [path, fault] of faults) {
+    const at = placeOf(path);
+    // Version 2 has some members twice.
+    if (at === undefined || malformed.has(at)) continue;
+    const units = amounts.includes(path) ? unitsAsked(terms, request?.knownNetwork, context) : undefined;
+    malformed.set(at, explainMalformed(fault, { at, value: memberAt(body, path), version, networks, units }));
+  }
+  return {
+    ...halves,
+    request,
+    malformed: [...malformed.values()],
+    isFaultless: (place) => ![...faults.keys()].some((path) => place.test(path)),
+    isRead: (...paths) => paths.every((path) => memberAt(body, path) !== undefined && !faults.has(path)),
+  };
+}
+
+/** The refusals by those of verify's checks whose members can be read. */
+function explainTerms(
+  request: PaymentRequest,
+  { terms, placeOf, isFaultless, isRead }: Reading,
+  checks: readonly PureCheckName[],
   context: ExplainContext,
 ): Finding[] {
-  const { networks = builtInNetworks, tokens, contracts, payTo, now, operation } = context;
-  const isHeader = input.kind === "payment";
-  const requirements = isHeader ? membersOf(input.payload).accepted : input.requirements;
-  const parsed = parsePaymentRequest(
-    { paymentPayload: input.payload, paymentRequirements: requirements },
-    networks,
-  );
-  if (!parsed.ok) return [];
-  const { x402Version, knownNetwork, payment, requirements: asked } = parsed.request;
-  const { name, tier } = knownNetwork;
-  const assets = acceptedTokens(knownNetwork, tokens);
-  const network = { name, facilitatorContract: contracts[tier], payTo, assets };
-  const findings = explainAsVerify(parsed.request, network, { found, now, operation });
-  if (!isHeader && input.x402Version !== undefined && input.x402Version !== x402Version) {
-    const facts = { got: showValue(input.x402Version), expected: `${x402Version}, as in the payment` };
-    findings.push(finding("outer-version-differs", "x402Version", facts));
+  const { words, payment, knownNetwork } = request;
+  const asset = `${termsAt}.asset`;
+  const limit = `${payloadAt}.${words.limit}`;
+  // The short form may leave it out.
+  const hasPayTo = isRecord(terms) && isFaultless(/^paymentRequirements\.(payTo|recipient)$/);
+  const ready: Readonly<Record<PureCheckName, boolean>> = {
+    assetIsAllowed: isRead(asset),
+    payToIsAccepted: hasPayTo,
+    isSignedForUs: hasPayTo && isFaultless(/^paymentPayload\.payload(?!\.signature$)/),
+    recipientIsPayTo: hasPayTo && isRead(`${payloadAt}.${words.payTo}`),
+    valueIsExact: isRead(limit, amountAt(terms)),
+    assetIsSigned: words.asset !== undefined && isRead(asset, `${payloadAt}.${words.asset}`),
+    valueIsPositive: isRead(limit),
+  };
+  const network = servedIn(knownNetwork, context);
+  const checking = { method: methodOf(payment), operation: context.operation ?? "settle" };
+  // Where the contract alone is accepted, payments are to be signed for it, whatever payTo is.
+  const meant =
+    (network.payTo ?? "contract") === "contract"
+      ? { ...request, requirements: { ...request.requirements, payTo: undefined } }
+      : request;
+  const refusals = checks
+    .filter((name) => ready[name])
+    .flatMap((name) => refuseTerms(name === "payToIsAccepted" ? request : meant, network, checking, [name]));
+  const found = new Map<string, Finding>();
+  for (const refusal of refusals) {
+    const at = placeOf(refusal.at ?? "");
+    if (at === undefined) continue;
+    const one = explainRefused(refusal, at, request);
+    found.set(`${one.mistake} ${at}`, moreExactly(one, request, context));
   }
-  const { extra, ...terms } = membersOf(requirements);
-  const token = knownToken(knownNetwork, asked.asset, tokens);
-  // Permits are for a domain of their own, and the short form of version 1 has no `extra`.
-  const isCompared = payment.method === exactEip3009 && (x402Version === 2 || terms.amount === undefined);
-  const isSaid = found.some(({ mistake }) => mistake === "extra-differs");
-  if (token !== undefined && token.version !== "" && isCompared && !isSaid) {
-    const at = isHeader ? "paymentPayload.accepted" : "paymentRequirements";
-    findings.push(...explainExtra(at, extra, token, "extra-needed-elsewhere"));
-  }
-  return findings;
+  return [...found.values()];
 }
 
-/** @param requirements undefined of a payment header, which has none */
-function explainRequest(payload: unknown, requirements: unknown, context: ExplainContext): Finding[] {
-  const findings: Finding[] = [];
-  if (!isRecord(payload)) {
-    return [finding("missing-member", "paymentPayload", { expected: "an object" })];
+/** The finding for a refusal, where the two values show how it came to be. */
+function moreExactly(
+  found: Finding,
+  { payment, requirements, knownNetwork }: PaymentRequest,
+  context: ExplainContext,
+): Finding {
+  const { situation, got } = found;
+  const isRecipient = situation === "pay_to_not_accepted" || situation === "recipient_differs";
+  if (isRecipient && isAddress(got) && isOfOtherTier(got, knownNetwork, context)) {
+    return { ...found, mistake: "other-tier", fix: mistakes["other-tier"].fix };
   }
-  const version = readVersion(payload, findings);
-  const accepted = version === 2 && isRecord(payload.accepted) ? payload.accepted : payload;
-  const at = accepted === payload ? "paymentPayload" : "paymentPayload.accepted";
-  const paid = readSide(at, accepted, version, findings, context);
-  const asked = isRecord(requirements)
-    ? readSide("paymentRequirements", requirements, version, findings, context)
-    : version === 2 && accepted !== payload
-      ? { ...paid, at: "paymentPayload.accepted" }
-      : undefined;
-  if (requirements !== undefined && !isRecord(requirements)) {
-    findings.push(explainNoRequirements(requirements));
-  }
-  if (paid.network !== undefined && asked?.network !== undefined && paid.network !== asked.network) {
-    const facts = { got: asked.network.name, expected: paid.network.name };
-    findings.push(finding("networks-differ", `${asked.at}.network`, facts));
-  }
-  const isNamed = !findings.some(({ mistake }) => mistake === "unknown-scheme");
-  if (isNamed && asked !== undefined && !asked.isShort && paid.value.scheme !== asked.value.scheme) {
-    const facts = { got: showValue(asked.value.scheme), expected: showValue(paid.value.scheme) };
-    findings.push(finding("schemes-differ", `${asked.at}.scheme`, facts));
-  }
-  const network = paid.network ?? asked?.network;
-  if (asked !== undefined) findings.push(...explainTerms(asked, network, context));
-  const ofPayment = explainSigned(payload.payload, asked, network, context);
-  const token = asked && tokenAsked({ ...asked, network }, context);
-  // Where the signature is good, nobody has signed for what `extra` says, and it is no cause here.
-  if (asked !== undefined && token !== undefined && ofPayment.some(isOfAnotherSigner)) {
-    findings.push(...explainExtra(asked.at, asked.value.extra, token));
-  }
-  findings.push(...ofPayment);
-  if (findings.length > 0) return findings;
-  const terms = requirements ?? (version === 2 ? accepted : requirementsFor(payload, network));
-  const named = requirements === undefined ? at : "paymentRequirements";
-  return explainUnread({ payload, requirements: terms, at: named }, context.networks ?? builtInNetworks);
+  const power = powerOfTenBetween(payment.limit, requirements.amount);
+  return situation === "value_differs" && power !== undefined
+    ? { ...found, mistake: "amount-off-by-decimals" }
+    : found;
 }
 
-/** Requirements that are no object: often all that the shop offers, of which the payer has chosen one. */
-function explainNoRequirements(requirements: unknown): Finding {
-  const at = "paymentRequirements";
-  if (!Array.isArray(requirements)) return missing(at, requirements ?? undefined, "an object");
-  return finding("missing-member", at, {
-    got: `an array of ${requirements.length}`,
-    expected: "an object: the one of `accepts` that the payer chose",
-    why: "A payment is verified and settled against one offer.",
-    fix: "Send the one of `accepts` that the payer chose, by scheme and network of the payment, and not the whole array.",
-  });
-}
-
-function readVersion(payload: Record<string, unknown>, findings: Finding[]): Version {
-  const looksLike: Version = isRecord(payload.accepted) ? 2 : 1;
-  const version = payload.x402Version;
-  if (version !== 1 && version !== 2) {
-    findings.push(missing("paymentPayload.x402Version", version, "1 or 2"));
-    return looksLike;
-  }
-  if (version !== looksLike) {
-    const facts = { got: showValue(version), expected: `${looksLike}, going by its members` };
-    findings.push(finding("wrong-version", "paymentPayload.x402Version", facts));
-  }
-  return looksLike;
-}
-
-/** Reads network and scheme of one half. */
-function readSide(
-  at: string,
-  value: Record<string, unknown>,
-  version: Version,
-  findings: Finding[],
-  { networks = builtInNetworks }: ExplainContext,
-): Side {
-  const network = readNetwork(`${at}.network`, value.network, version, findings, networks);
-  const isShort = version === 1 && at === "paymentRequirements" && value.amount !== undefined;
-  const schemes = [
-    ...new Set<unknown>(methods.filter((one) => one.versions.includes(version)).map(({ scheme }) => scheme)),
-  ];
-  if (!schemes.includes(value.scheme) && !(isShort && value.scheme === undefined)) {
-    const expected = schemes.map((scheme) => `"${scheme}"`).sort();
-    findings.push(explainScheme(`${at}.scheme`, value.scheme, expected.join(" or "), version));
-  }
-  return { at, value, network, isShort };
-}
-
-/** A scheme that its version does not have. */
-function explainScheme(at: string, scheme: unknown, expected: string, version: Version): Finding {
-  const got = showValue(scheme);
-  const isOther = methods.some((method) => method.scheme === scheme);
-  return finding("unknown-scheme", at, {
-    got: isOther ? `${got}, which version ${version} does not have` : got,
-    expected: `${expected} in version ${version}`,
-  });
-}
-
-function readNetwork(
-  at: string,
-  name: unknown,
-  version: Version,
-  findings: Finding[],
-  networks: NetworkRegistry,
-): Network | undefined {
-  const network = typeof name === "string" ? networks.find(name, version) : undefined;
-  if (network !== undefined) return network;
-  const other = typeof name === "string" ? networks.find(name, version === 1 ? 2 : 1) : undefined;
-  if (other !== undefined) {
-    const expected = `${formatNetwork(other, version)} in version ${version}`;
-    findings.push(finding("wrong-version", at, { got: showValue(name), expected }));
-  } else {
-    const known = networks.all.map((one) => formatNetwork(one, version)).join(", ");
-    findings.push(finding("unknown-network", at, { got: showValue(name), expected: `one of ${known}` }));
-  }
-  return other;
-}
-
-/** Checks the seller's terms: amount, asset, payTo. */
-function explainTerms(
-  { at, value, isShort }: Side,
+/** Finds what no facilitator need refuse in the terms, and nobody means. */
+function explainOddTerms(
+  { terms, placeOf, isRead }: Reading,
   network: Network | undefined,
   context: ExplainContext,
 ): Finding[] {
+  const members = membersOf(terms);
+  const [amount, payTo] = [placeOf(amountAt(terms)), placeOf(`${termsAt}.payTo`)];
   const findings: Finding[] = [];
-  const amountName = amountMemberOf(value);
-  const units = unitsAsked({ value, network }, context);
-  findings.push(...explainNumber(`${at}.${amountName}`, value[amountName], units));
-  findings.push(...explainSize(`${at}.${amountName}`, value[amountName], units));
-  if (value[amountName] === "0" && !takesLess(value)) {
-    const facts = { got: '"0"', expected: "more than nothing" };
-    findings.push(finding("amount-zero", `${at}.${amountName}`, facts));
+  const value = memberAt({ [termsAt]: terms }, amountAt(terms));
+  if (amount !== undefined) {
+    findings.push(...explainSize(amount, value, unitsAsked(terms, network, context)));
+    const takesLess = methods.some((method) => method.takesLess && method.scheme === members.scheme);
+    if (value === "0" && !takesLess) {
+      const facts = { situation: "amount_zero", got: '"0"', expected: "more than nothing" } as const;
+      findings.push(finding("amount-zero", amount, facts));
+    }
   }
-  if (network === undefined) return findings;
-
-  const { networks = builtInNetworks, tokens } = context;
-  const taken = acceptedTokens(network, tokens);
-  const { asset } = value;
-  if (!isAddress(asset)) {
-    const addresses = taken.map((token) => token.address).join(" or ");
-    findings.push(missing(`${at}.asset`, asset, `the token's address, ${addresses}`));
-  } else if (!taken.some(({ address }) => sameAddress(address, asset))) {
-    const home = networks.all.find((one) => sameAddress(one.usdc.address, asset));
-    const or = taken[0] === network.usdc ? ", or an asset that the facilitator was configured for" : "";
-    const listed = taken.map((token) => `${token.address} (${unitsOf(token).symbol} on ${network.name})`);
-    findings.push(
-      finding("wrong-asset", `${at}.asset`, {
-        got: home === undefined ? asset : `${asset}, which is ${unitsOf(home.usdc).symbol} on ${home.name}`,
-        expected: `${listed.join(" or ")}${or}`,
-      }),
-    );
-  }
-  const payTo = payToOf(value, isShort);
-  if (payTo !== undefined || !isShort) {
-    findings.push(...explainPayTo(`${at}.payTo`, { value: payTo, asset }, network, context));
+  if (payTo !== undefined && network !== undefined && isRead(`${termsAt}.payTo`)) {
+    findings.push(...explainPayTo(payTo, members, network, context));
   }
   return findings;
+}
+
+/** @param input a header has no requirements but those that its payer accepted, and in version 1 none at all */
+function explainRequest(
+  input: Extract<Input, { kind: "request" | "payment" }>,
+  context: ExplainContext,
+): Finding[] {
+  const { payload } = input;
+  const sent = input.kind === "request" ? input.requirements : undefined;
+  const { accepted } = membersOf(payload);
+  const isAccepted = !isRecord(sent) && isRecord(accepted);
+  const isMadeUp = input.kind === "payment" && !isAccepted;
+  const place = isAccepted ? "paymentPayload.accepted" : termsAt;
+  const reading = read(
+    {
+      payload,
+      terms: isMadeUp ? requirementsFor(membersOf(payload), context) : isAccepted ? accepted : sent,
+      placeOf: (path) =>
+        isMadeUp && path.startsWith(termsAt)
+          ? undefined
+          : path.replace(termsAt, place).replace(/^paymentPayload\.payload\.(?=\w+\.)/, ""),
+    },
+    context,
+  );
+  const findings = [...reading.malformed];
+  if (input.kind === "request" && isAccepted) {
+    const facts = { got: showValue(sent), expected: "an object: the one of `accepts` that the payer chose" };
+    // Verify looks at them behind version, scheme and network of the payment.
+    const head = /^paymentPayload(\.accepted)?(\.(x402Version|scheme|network))?$/;
+    const before = findings.filter(({ at }) => head.test(at)).length;
+    findings.splice(
+      before,
+      0,
+      finding("missing-member", termsAt, { situation: "requirements_malformed", ...facts }),
+    );
+  }
+  const { request, terms } = reading;
+  const odd = explainOddTerms(reading, request?.knownNetwork, context);
+  if (request === undefined) return [...findings, ...odd];
+  const isZero = odd.some(({ mistake }) => mistake === "amount-zero");
+  const refused = explainTerms(request, reading, pureCheckNames, context);
+  findings.push(...refused.filter(({ mistake }) => !(isZero && mistake === "amount-zero")), ...odd);
+  if (isMadeUp) {
+    const { payment, words, knownNetwork } = request;
+    findings.push(...explainSize(words.limit, `${payment.limit}`, unitsAsked(terms, knownNetwork, context)));
+  }
+  findings.push(...explainSigned(request, reading, isMadeUp ? undefined : place, context));
+  if (request.identifierProblem !== undefined) {
+    findings.push(
+      finding("missing-member", "paymentPayload.extensions", { expected: request.identifierProblem }),
+    );
+  }
+  if (reading.malformed.length > 0) return findings;
+  return [...findings, ...explainElsewhere(input, request, { terms, place, findings }, context)];
+}
+
+/** Explains what the payer has signed: by whom, for when, and an approval that came with it. */
+function explainSigned(
+  request: PaymentRequest,
+  { terms, isFaultless, isRead }: Reading,
+  place: string | undefined,
+  context: ExplainContext,
+): Finding[] {
+  const { payment, words, requirements, knownNetwork: network } = request;
+  const { now, clock, tokens } = context;
+  const [member] = words.payer.split(".");
+  const findings: Finding[] = [];
+  const isWhole = isFaultless(/^paymentPayload\.payload/);
+  if (
+    isRead(`${payloadAt}.${words.payer}`, `${payloadAt}.${words.payTo}`) &&
+    sameAddress(payment.payTo, payment.payer)
+  ) {
+    findings.push(finding("pays-itself", `${member}.from`, { got: payment.payer }));
+  }
+  if (isWhole && context.signatureHeld !== true) {
+    const isOfAsked = isRead(`${termsAt}.asset`) || words.asset !== undefined;
+    const address = isOfAsked ? payment.asset : network.usdc.address;
+    const asset = knownToken(network, address, tokens) ?? { ...network.usdc, address };
+    const at = `${payloadAt}.signature`;
+    const about = { at, network, asset, requirements, recover: recoverSigner };
+    const found = halfOf(methodOf(payment)).explainSignature(payment, about);
+    const token = tokenAsked(terms, network, context);
+    // Where the signature is good, nobody has signed for what `extra` says, and it is no cause here.
+    if (place !== undefined && token !== undefined && found.some(isOfAnotherSigner)) {
+      findings.push(...explainExtra(place, requirements.extra, token));
+    }
+    findings.push(...found);
+  }
+  const approval = isWhole ? refuseApproval(request, now) : undefined;
+  if (approval !== undefined) findings.push(explainRefused(approval, "", request));
+  if (now === undefined) return findings;
+  // Behind a start that is to come, the end is looked at as well.
+  const begun = { ...payment, window: { ...payment.window, first: 0n } };
+  const found = new Map<string, Finding>();
+  for (const one of [payment, begun]) {
+    const refusal = checkValidityWindow({ ...request, payment: one }, now, servedIn(network, context));
+    if (refusal === undefined) continue;
+    const bound = isOfStart(refusal) ? words.start : words.end;
+    if (!isRead(`${payloadAt}.${member}.${bound}`)) continue;
+    found.set(bound, explainWindow(refusal, request, { now, clock, place: place ?? termsAt }));
+  }
+  return [...findings, ...found.values()];
+}
+
+/** Finds what this facilitator does not look at, in a request that it can read, and others may refuse. */
+function explainElsewhere(
+  input: Extract<Input, { kind: "request" | "payment" }>,
+  { x402Version, payment, knownNetwork }: PaymentRequest,
+  { terms, place, findings }: { terms: unknown; place: string; findings: readonly Finding[] },
+  context: ExplainContext,
+): Finding[] {
+  const { extra, amount } = membersOf(terms);
+  const found: Finding[] = [];
+  if (input.kind === "request" && input.x402Version !== undefined && input.x402Version !== x402Version) {
+    const facts = { got: showValue(input.x402Version), expected: `${x402Version}, as in the payment` };
+    found.push(finding("outer-version-differs", "x402Version", facts));
+  }
+  const token = tokenAsked(terms, knownNetwork, context);
+  // Permits are for a domain of their own, the short form of version 1 has no `extra`, and its header has no terms.
+  const isCompared = payment.method === exactEip3009 && (x402Version === 2 || amount === undefined);
+  const isSaid = findings.some(({ mistake }) => mistake === "extra-differs");
+  const isHeader = input.kind === "payment" && x402Version === 1;
+  if (token !== undefined && token.version !== "" && isCompared && !isSaid && !isHeader) {
+    found.push(...explainExtra(place, extra, token, "extra-needed-elsewhere"));
+  }
+  return found;
+}
+
+/** A network as the facilitator serves it. */
+function servedIn(network: Network, { contracts, payTo, tokens }: ExplainContext): ServedNetwork {
+  const assets = acceptedTokens(network, tokens);
+  return { name: network.name, facilitatorContract: contracts[network.tier], payTo, assets };
 }
 
 /** The tokens that the facilitator takes on a network: its USDC, unless others are configured. */
@@ -311,187 +344,64 @@ function acceptedTokens(network: Network, tokens: KnownTokens | undefined): read
   return configured.length > 0 ? configured : [network.usdc];
 }
 
-/** Returns true if a seller takes up to what was signed, and says how much. */
-function takesLess({ scheme }: Record<string, unknown>): boolean {
-  return methods.some((method) => method.takesLess && method.scheme === scheme);
-}
-
-/** Where a seller has payments go; undefined where that is left out. */
-function payToOf(value: Side["value"], isShort: boolean): unknown {
-  return isShort && value.payTo === undefined ? value.recipient : value.payTo;
-}
-
-/** Checks whether payments may go to an address. Which wallet is whose is not known here. */
+/** Checks a payTo that a facilitator accepts. Which wallet is whose is not known here. */
 function explainPayTo(
   at: string,
-  { value, asset }: { value: unknown; asset: unknown },
+  { payTo: value, asset }: Record<string, unknown>,
   network: Network,
   context: ExplainContext,
 ): Finding[] {
   const { contracts, payTo = "contract" } = context;
   const contract = contracts[network.tier];
-  const expected = `${contract} (the facilitator contract on ${network.name})`;
-  if (!isAddress(value)) return [missing(at, value, expected)];
-  const facts = { got: value, expected };
-  const spelling = explainChecksum(at, value);
-  if (sameAddress(value, contract)) return spelling;
-  if (isOfOtherTier(value, network, context)) return [finding("other-tier", at, facts)];
-  if (payTo === "contract") return [finding("pay-to-not-accepted", at, facts)];
-  const tokens = [network.usdc.address, asset].filter(isAddress);
-  const isNobody = BigInt(value) === 0n || tokens.some((token) => sameAddress(value, token));
-  return isNobody ? [finding("pay-to-nobody", at, { got: value })] : spelling;
-}
-
-/** The finding for an address in mixed case whose checksum (EIP-55) is wrong. */
-function explainChecksum(at: string, address: Address): Finding[] {
-  const expected = checksumAddress(address);
-  const digits = address.slice(2);
+  if (!isAddress(value)) return [];
+  if (!sameAddress(value, contract)) {
+    // The check says it.
+    if (payTo === "contract") return [];
+    if (isOfOtherTier(value, network, context)) {
+      return [finding("other-tier", at, { got: value, expected: contract })];
+    }
+    const tokens = [network.usdc.address, asset].filter(isAddress);
+    const isNobody = BigInt(value) === 0n || tokens.some((token) => sameAddress(value, token));
+    if (isNobody) return [finding("pay-to-nobody", at, { got: value })];
+  }
+  const expected = checksumAddress(value);
+  const digits = value.slice(2);
   const isMixedCase = digits !== digits.toLowerCase() && digits !== digits.toUpperCase();
-  return isMixedCase && address !== expected ? [finding("bad-checksum", at, { got: address, expected })] : [];
-}
-
-/** Checks whether a payment was signed to where it is to go: the facilitator contract, unless payments may go elsewhere. */
-function explainTo(
-  value: unknown,
-  { payTo: at }: PaymentWords,
-  asked: Side | undefined,
-  network: Network,
-  context: ExplainContext,
-): Finding[] {
-  const contract = context.contracts[network.tier];
-  const isContractAlone = (context.payTo ?? "contract") === "contract";
-  const payTo = asked && (payToOf(asked.value, asked.isShort) ?? contract);
-  const wanted = isContractAlone || !isAddress(payTo) ? contract : payTo;
-  const expected = sameAddress(wanted, contract)
-    ? `${contract} (the facilitator contract on ${network.name})`
-    : `${wanted}, as ${asked?.at}.payTo asks`;
-  if (!isAddress(value)) return [missing(at, value, expected)];
-  // Of a payment header alone it is not known where it is to go.
-  if (sameAddress(value, wanted) || (!isContractAlone && asked === undefined)) return [];
-  const facts = { got: value, expected };
-  if (isOfOtherTier(value, network, context)) return [finding("other-tier", at, facts)];
-  return [
-    finding("signed-for-another-recipient", at, {
-      ...facts,
-      ...(!isContractAlone && { fix: advice["signed-for-another-pay-to"] }),
-    }),
-  ];
+  return isMixedCase && value !== expected ? [finding("bad-checksum", at, { got: value, expected })] : [];
 }
 
 function isOfOtherTier(value: Address, { tier }: Network, { contracts }: ExplainContext): boolean {
   return sameAddress(value, contracts[tier === "mainnet" ? "testnet" : "mainnet"]);
 }
 
-/** Checks the signed message of any payment method. */
-function explainSigned(
-  payload: unknown,
-  asked: Side | undefined,
-  network: Network | undefined,
-  context: ExplainContext,
-): Finding[] {
-  const at = "paymentPayload.payload";
-  if (!isRecord(payload)) return [missing(at, payload, "an object with signature and authorization")];
-  const half = halfOfPayload(payload);
-  const { member, words } = half;
-  const signed = payload[member];
-  if (!isRecord(signed)) return [missing(`${at}.${member}`, signed, "an object")];
-  const findings: Finding[] = [];
-  const units = unitsAsked(asked ?? { value: {}, network }, context);
-  const number = (path: string, unitsOfIt?: TokenUnits) => {
-    const given = memberAt(payload, path);
-    findings.push(...explainNumber(path, given, unitsOfIt));
-    return typeof given === "string" ? (parseUint256(given) ?? undefined) : undefined;
-  };
-  const value = number(words.limit, units);
-  const start = number(`${member}.${words.start}`);
-  const end = number(`${member}.${words.end}`);
-  if (!isAddress(signed.from)) {
-    findings.push(missing(`${member}.from`, signed.from, "the payer's address"));
-  }
-  findings.push(
-    ...half.explainMessage(signed, {
-      asked: asked?.value,
-      contract: network && context.contracts[network.tier],
-    }),
-  );
-  const to = memberAt(payload, words.payTo);
-  if (network !== undefined) findings.push(...explainTo(to, words, asked, network, context));
-  if (isAddress(to) && isAddress(signed.from) && sameAddress(to, signed.from)) {
-    findings.push(finding("pays-itself", `${member}.from`, { got: signed.from }));
-  }
-  if (value !== undefined) {
-    findings.push(
-      ...(asked === undefined
-        ? explainSize(words.limit, `${value}`, units)
-        : explainAmounts(value, words, asked, units)),
-    );
-  }
-  if (context.signatureHeld !== true) {
-    findings.push(...explainSignature(payload, half, asked, network, context));
-  }
-  findings.push(...explainTimes({ member, words, start, end, asked }, context));
-  return findings;
-}
-
-/** Checks the signature of any payment method. */
-function explainSignature(
-  payload: Record<string, unknown>,
-  half: MethodForPeople,
-  asked: Side | undefined,
-  network: Network | undefined,
-  { tokens }: ExplainContext,
-): readonly Finding[] {
-  const at = "paymentPayload.payload.signature";
-  const { data } = signature.safeParse(payload.signature);
-  if (data === undefined) {
-    const facts = { got: showValue(payload.signature), expected: "65 bytes as hexadecimal after 0x" };
-    return [finding("malformed-signature", at, facts)];
-  }
-  const context = { signature: data, at, asked: asked?.value, network, tokens, recover: recoverSigner };
-  return half.explainSignature(payload, context);
-}
-
 function memberAt(value: unknown, path: string): unknown {
   return path.split(".").reduce<unknown>((inner, name) => (isRecord(inner) ? inner[name] : undefined), value);
+}
+
+/** The place of the amount in terms, by the version that they are of. */
+function amountAt(terms: unknown): string {
+  return `${termsAt}.${membersOf(terms).maxAmountRequired === undefined ? "amount" : "maxAmountRequired"}`;
 }
 
 function isOfAnotherSigner({ mistake }: Finding): boolean {
   return mistake === "signed-with-another-domain" || mistake === "signed-by-another-key";
 }
 
-/** The token that one half names; undefined where it names none that is known. */
+/** The token that terms name; undefined where they name none that is known. */
 function tokenAsked(
-  { value, network }: Pick<Side, "value" | "network">,
+  terms: unknown,
+  network: Network | undefined,
   { tokens }: ExplainContext,
 ): Asset | undefined {
-  return typeof value.asset === "string" ? knownToken(network, value.asset, tokens) : undefined;
+  const { asset } = membersOf(terms);
+  return typeof asset === "string" ? knownToken(network, asset, tokens) : undefined;
 }
 
-/** How the amounts of one half are shown: in the units of its token, or of the network's USDC. */
-function unitsAsked(side: Pick<Side, "value" | "network">, context: ExplainContext): TokenUnits {
-  const { network } = side;
+/** How amounts are shown: in the units of the token that is asked for, or of the network's USDC. */
+function unitsAsked(terms: unknown, network: Network | undefined, context: ExplainContext): TokenUnits {
   const configured = network && context.tokens?.[network.name]?.[0];
-  const token = tokenAsked(side, context) ?? configured ?? network?.usdc;
+  const token = tokenAsked(terms, network, context) ?? configured ?? network?.usdc;
   return unitsOf(token ?? { name: "USDC", decimals: 6 });
-}
-
-function explainAmounts(
-  value: bigint,
-  { limit: signedAt }: PaymentWords,
-  { at, value: terms }: Side,
-  units: TokenUnits,
-): Finding[] {
-  const name = amountMemberOf(terms);
-  const required = typeof terms[name] === "string" ? parseUint256(terms[name]) : null;
-  if (required === null || required === value || (takesLess(terms) && required < value)) return [];
-  const facts = {
-    got: formatBoth(value, units),
-    expected: `${formatBoth(required, units)}, as ${at}.${name} asks`,
-  };
-  const power = powerOfTenBetween(value, required);
-  if (power === undefined) return [finding("amount-differs", signedAt, facts)];
-  const fix = adviceOnPower(power, units);
-  return [finding("amount-off-by-decimals", signedAt, { ...facts, fix })];
 }
 
 /** The mistakes of an offer of something that is not settled here at all. */
@@ -501,23 +411,29 @@ const ofOtherKinds: ReadonlySet<string> = new Set<MistakeId>([
 ]);
 
 /** Checks the offers of a 402, as far as possible before anything is signed. */
-function explainChallenge(accepts: readonly unknown[], version: Version, context: ExplainContext): Finding[] {
-  const each = accepts.map((entry, index) => {
+function explainChallenge(
+  accepts: readonly unknown[],
+  version: X402Version,
+  context: ExplainContext,
+): Finding[] {
+  const each = accepts.map((offer, index) => {
     const at = `accepts[${index}]`;
-    if (!isRecord(entry)) return [missing(at, entry, "an object")];
-    const findings: Finding[] = [];
-    const side = readSide(at, entry, version, findings, context);
-    const token = tokenAsked(side, context);
-    const found = [
-      ...findings,
-      ...explainTerms(side, side.network, context),
-      ...(token === undefined || side.network === undefined
-        ? []
-        : explainOffer(at, entry, { token, contract: context.contracts[side.network.tier] })),
+    if (!isRecord(offer)) {
+      return [finding("missing-member", at, { got: showValue(offer), expected: "an object" })];
+    }
+    const payload = paymentFor(offer, version);
+    const placeOf = (path: string) =>
+      path === "" || path.startsWith(termsAt) ? path.replace(/^(paymentRequirements)?/, at) : undefined;
+    const reading = read({ payload, terms: offer, placeOf }, context);
+    const { request, malformed } = reading;
+    const network = request?.knownNetwork;
+    const token = network && tokenAsked(offer, network, context);
+    return [
+      ...malformed,
+      ...explainOddTerms(reading, network, context),
+      ...(request ? explainTerms(request, reading, ["assetIsAllowed", "payToIsAccepted"], context) : []),
+      ...(token ? explainOffer(at, offer, { token, contract: context.contracts[network.tier] }) : []),
     ];
-    if (found.length > 0) return found;
-    const payload = paymentFor(entry, version);
-    return explainUnread({ payload, requirements: entry, at }, context.networks ?? builtInNetworks);
   });
   const isOther = (findings: readonly Finding[]) => findings.some(({ mistake }) => ofOtherKinds.has(mistake));
   // Of a single offer, what is wrong with it says the same.
@@ -535,7 +451,8 @@ function explainAnswer(answer: object): Pick<Explanation, "findings" | "says"> {
       return { findings: [], says };
     }
     if (!isBytes32(transaction)) {
-      return { findings: [missing("transaction", transaction, "the hash of the transaction that paid")] };
+      const facts = { got: showValue(transaction), expected: "the hash of the transaction that paid" };
+      return { findings: [finding("missing-member", "transaction", facts)] };
     }
     const where = typeof network === "string" ? ` on ${network}` : "";
     return {

@@ -1,16 +1,17 @@
 import { type Finding, finding, isCause, sortByRank } from "../../protocol/mistakes.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
+import { isRecord } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import type { ExchangeView } from "../timeline/payment-view.ts";
 import { type PaymentRecord, type SeenAtShop, type ShopEnd, seenAtShop } from "../timeline/record.ts";
 import { comparePayment, explainReceipt } from "./compare-payment.ts";
-import type { Deployment } from "./explain-input.ts";
-import { explanationOf } from "./explanations.ts";
+import type { Deployment } from "./deployment.ts";
 import { explainShop, readChallenges, readHeaderValue, type ShopAnswer } from "./explain-shop.ts";
-import { isRecord, namesIn, readInput } from "./read-input.ts";
+import { explanationOf } from "./explanations.ts";
+import { namesIn, readInput } from "./read-input.ts";
 
-/** What the facilitator decided about a payment. */
-type Decided = { isValid: boolean; isSettled: boolean };
+/** `isUnsettled`: valid, and no settle was asked for. */
+type Decided = { isUnsettled: boolean; isSettled: boolean };
 
 /** Finds what went wrong between client and shop, where the proxy of `up --shop` saw it; nothing where none did. */
 export function explainAtShop(record: PaymentRecord, decided: Decided, deployment: Deployment): Finding[] {
@@ -35,6 +36,8 @@ export function explainAtShop(record: PaymentRecord, decided: Decided, deploymen
   }
   const isUnasked = !seen.isAsked && !record.mayBeAsked;
   if (answer.status < 400) {
+    // A redirect is no goods yet.
+    if (answer.status >= 300) return [];
     const found = receiptOf(seen, answer, context);
     return isUnasked ? [unasked(`${answer.status}`, "served"), ...found] : found;
   }
@@ -54,18 +57,29 @@ export function explainAtShop(record: PaymentRecord, decided: Decided, deploymen
     const title = `The shop refused it without asking the facilitator: ${explanationOf(worst).title}`;
     return [{ ...worst, title }, ...others];
   }
-  return decided.isValid
+  return decided.isUnsettled
     ? sortByRank([finding("not-settled", "", { got: `${answer.status}` }), ...compared])
     : [];
 }
 
+/** What to do about a payment that the shop decided about itself. */
+const adviceOnUnasked = {
+  served: "If the shop sells this, let it verify and settle the payment before it serves.",
+  refused:
+    "The shop's own log says why. It may also ask another facilitator: compare the URL that it is configured with.",
+};
+
 function unasked(got: string, did: "served" | "refused"): Finding {
   const title = `The shop ${did} it without asking the facilitator`;
-  return { ...finding("never-asked", "", { got }), title };
+  return { ...finding("never-asked", "", { got, fix: adviceOnUnasked[did] }), title };
 }
 
 /** Finds what is wrong with the receipt of goods. */
-function receiptOf({ sent }: SeenAtShop, answer: Answer, context: Deployment & { now: undefined }): Finding[] {
+function receiptOf(
+  { sent }: SeenAtShop,
+  answer: Answer,
+  context: Deployment & { now: undefined },
+): Finding[] {
   const { input } = readInput(sent?.payment.value ?? "");
   const { payer } = namesIn(input, context.networks ?? builtInNetworks) ?? {};
   const payload = input !== undefined && "payload" in input ? membersOf(input.payload) : {};

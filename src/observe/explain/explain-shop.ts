@@ -2,10 +2,10 @@ import { isAddress } from "../../protocol/hex.ts";
 import { type Finding, finding, isCause, sortByRank } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
+import { isRecord } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 import { findSlip, mostTyposOf, showValue } from "../../util/text.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
-import { isRecord } from "./read-input.ts";
 
 /** The answer of a shop to a request without a payment. */
 export type ShopAnswer = { headers: Headers; body: string };

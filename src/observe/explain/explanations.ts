@@ -21,8 +21,9 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { knownToken } from "../../protocol/token-units.ts";
 import { shownPackageFile } from "../../util/self-command.ts";
 import { escapeControls, isMasked } from "../../util/text.ts";
+import type { Deployment } from "./deployment.ts";
 import type { Explanation } from "./explain-input.ts";
-import { type Deployment, type ExplainContext, explain } from "./explain-input.ts";
+import { type ExplainContext, explain } from "./explain-input.ts";
 
 /** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {

@@ -4,6 +4,7 @@ import { type Address, type Hex, isAddress } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
+import { isRecord } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 
 /** The text to explain, as far as it could be read. */
@@ -86,11 +87,6 @@ function decodeBase64(text: string): string | undefined {
 
 function quote(text: string): { got: string } {
   return { got: text.length > 60 ? `${text.slice(0, 60)}…` : text };
-}
-
-/** Returns true if a value of JSON is an object with members. */
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The members of a payment that a text names, whether or not it is one. */

@@ -9,21 +9,21 @@ import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { formatAmount, plural } from "../../protocol/token-units.ts";
+import { isRecord } from "../../protocol/wire-values.ts";
 import { parseJson } from "../../util/json.ts";
 import { maskSecrets } from "../../util/text.ts";
 import { mostReceived, type ReceivedBody } from "../channels/channels.ts";
-import type { Deployment } from "../explain/explain-input.ts";
-import { explainAtShop, exchangesOf } from "../explain/explain-shop-exchange.ts";
+import type { Deployment } from "../explain/deployment.ts";
+import { exchangesOf, explainAtShop } from "../explain/explain-shop-exchange.ts";
 import {
   explainLostAnswer,
-  explanationOf,
   explainRefusal,
+  explanationOf,
   type RefusalContext,
   type RefusalExplanation,
   type RefusedRequest,
   requestBodyOf,
 } from "../explain/explanations.ts";
-import { isRecord } from "../explain/read-input.ts";
 import type {
   OperationView,
   PaymentDetail,
@@ -154,8 +154,10 @@ export function explainRecord(
   context: RefusalContext,
   use?: PaymentUse,
 ): RefusalExplanation[] {
-  const { verify, settledAt } = summaryOf(record, context);
-  const decided = { isValid: verify?.outcome === "valid", isSettled: settledAt !== null };
+  const { verify, settle, settledAt } = summaryOf(record, context);
+  // One whose settle is under way is neither.
+  const isUnsettled = settle === null && verify?.outcome === "valid";
+  const decided = { isUnsettled, isSettled: settledAt !== null };
   const refused = explainRefused(record, context, use);
   const known = new Set(refused.map(({ mistake }) => mistake));
   const atShop = explainAtShop(record, decided, context).map(explanationOf);

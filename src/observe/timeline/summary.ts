@@ -11,7 +11,15 @@ import {
   paymentSummarySchema,
   type TimelineEntry,
 } from "./payment-view.ts";
-import { type AnswerEntry, type Entry, type PaymentRecord, receivedIn, requestIdOf, type ShopEntry, seenAtShop } from "./record.ts";
+import {
+  type AnswerEntry,
+  type Entry,
+  type PaymentRecord,
+  receivedIn,
+  requestIdOf,
+  type ShopEntry,
+  seenAtShop,
+} from "./record.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** The networks and tokens that payments name, where there are more than the built-in ones. */
@@ -283,7 +291,13 @@ function describeShop(entry: ShopEntry): Line {
   }
   const { answer, fate, problem, tookMs } = entry;
   const ok = answer !== undefined && (answer.status < 400 || !entry.isPaid);
-  return { kind: "shop", title: `${asked}: ${answer?.status ?? fate}`, ok, tookMs, details: facts({ problem }) };
+  return {
+    kind: "shop",
+    title: `${asked}: ${answer?.status ?? fate}`,
+    ok,
+    tookMs,
+    details: facts({ problem }),
+  };
 }
 
 function describeTransaction(entry: Extract<Entry, { kind: "transaction" }>): Line {

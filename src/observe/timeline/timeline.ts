@@ -269,7 +269,8 @@ class ChannelTimeline implements Timeline {
         : this.#payments.renew(settlementId);
     if (message.step === "ended") {
       this.#atShop.delete(requestId);
-      return this.#add(message, [record]);
+      this.#add(message, [record]);
+      return;
     }
     const { challenge } = message;
     if (challenge !== undefined && !record.entries.includes(challenge)) {

@@ -14,7 +14,7 @@ import { UndeterminedError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 
 /*
- * What the relayer does when the chain does not just mine what it is sent.
+ * The relayer on a chain that does not just mine its transactions.
  */
 
 const composition = useComposition();
@@ -23,7 +23,7 @@ beforeEach(() => composition.chain.reset());
 
 const request = (method: string, ...params: unknown[]) => composition.chain.node.request(method, ...params);
 
-/** What is awaited for some block times is awaited not long. */
+/** Short, so that waits of some block times are short. */
 const quick = () => composition.configuration({ blockTimeMs: 50 });
 
 /** Mines a block every 100 ms, whatever is held, until the returned function is called, which waits for the last block: none comes after it. */

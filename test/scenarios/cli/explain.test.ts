@@ -37,19 +37,19 @@ test("a challenge in a file is explained: what is wrong, why, and what to change
     expect(stdout).toMatchInlineSnapshot(`
       "3 things are wrong in this challenge:
 
-      1. payTo is not the facilitator contract (accepts[0].payTo)
-         got:      0x857b06519E91e3A54538791bDbb0E22373e36b66
-         expected: 0x4020000000000000000000000000000000000001 (the facilitator contract on base)
-         why:      Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet is a setting of the organization. Only where PAY_TO allows it do payments go straight to a wallet.
-         fix:      Set payTo to the facilitator contract of the network, and your wallet with \`x402-kit org set-recipient\` (or \`up --recipient\`). Or have payments go straight to your wallet: \`PAY_TO=any\` (\`up --pay-to any\`).
-         more:     docs/errors.md#pay-to-not-accepted
-
-      2. The amount is written in dollars (accepts[0].maxAmountRequired)
+      1. The amount is written in dollars (accepts[0].maxAmountRequired)
          got:      "$0.01"
          expected: "10000"
          why:      A decimal point or a currency sign is no number of smallest units.
          fix:      Write the amount in the smallest unit: $0.01 is "10000".
          more:     docs/errors.md#amount-in-dollars
+
+      2. payTo is not the facilitator contract (accepts[0].payTo)
+         got:      0x857b06519E91e3A54538791bDbb0E22373e36b66
+         expected: the facilitator contract 0x4020000000000000000000000000000000000001
+         why:      Payers sign a transfer to the facilitator contract, which forwards it to the wallet of your organization in the same transaction. Your own wallet is a setting of the organization. Only where PAY_TO allows it do payments go straight to a wallet.
+         fix:      Set payTo to the facilitator contract of the network, and your wallet with \`x402-kit org set-recipient\` (or \`up --recipient\`). Or have payments go straight to your wallet: \`PAY_TO=any\` (\`up --pay-to any\`).
+         more:     docs/errors.md#pay-to-not-accepted
 
       3. extra does not name the token as it names itself (accepts[0].extra)
          got:      nothing
@@ -71,7 +71,7 @@ test("text on the command line, as JSON for programs", async () => {
   expect({ code, kind, first: findings[0]?.mistake }).toEqual({
     code: 1,
     kind: "payment",
-    first: "unknown-network",
+    first: "unknown-scheme",
   });
 });
 

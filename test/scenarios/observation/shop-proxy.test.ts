@@ -18,7 +18,7 @@ import { membersOf } from "../../../src/util/json.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
 import { type BuyerAccount, createBuyer, payAgain } from "../../support/buyer.ts";
 import { startCli } from "../../support/cli.ts";
-import { createMerchant, goods, type Offer } from "../../support/merchant.ts";
+import { createMerchant, goods } from "../../support/merchant.ts";
 import { runHere } from "../../support/run-here.ts";
 import { startTestHarness } from "../../support/service.ts";
 
@@ -54,12 +54,12 @@ afterAll(async () => {
 const funded = privateKeyToAccount(testPayers.funded.privateKey);
 
 /** Has the shop sell /report by the public middleware. */
-function sell({ apiKey, ...offer }: Partial<Offer> & { apiKey?: string } = {}): void {
+function sell(): void {
   const { facilitator, organization, networks } = harness.description;
   const { caip2 = "eip155:8453", payTo = "0x" } = networks.base ?? {};
   serve = createMerchant(
-    { url: facilitator.url, apiKey: apiKey ?? organization.apiKey },
-    { "/report": { network: caip2, payTo, price: "$0.01", maxTimeoutSeconds: 300, ...offer } },
+    { url: facilitator.url, apiKey: organization.apiKey },
+    { "/report": { network: caip2, payTo, price: "$0.01", maxTimeoutSeconds: 300 } },
   );
 }
 
@@ -79,18 +79,18 @@ test("a purchase by the public client is one story, from the 402 to the receipt"
   const bought = await createBuyer(funded).buy(`${proxy}/report?token=hidden`);
   expect(bought).toMatchObject({ status: 200, body: goods, receipt: { success: true } });
   expect(await list()).toHaveLength(1);
-  const told = await why();
-  expect(told).toMatchObject({
+  const story = await why();
+  expect(story).toMatchObject({
     verify: { outcome: "valid" },
     settle: { outcome: "settled" },
     shop: { method: "GET", path: "/report", outcome: "answered", status: 200 },
     explanations: [],
   });
-  expect(told.exchanges).toMatchObject([
+  expect(story.exchanges).toMatchObject([
     { status: 402, header: null, challenges: [{ resource: { url: `${proxy}/report?token=hidden` } }] },
     { status: 200, header: "PAYMENT-SIGNATURE", accepted: { amount: "10000" }, receipt: { success: true } },
   ]);
-  expect(told.timeline.filter(({ kind }) => kind === "shop").map(({ title }) => title)).toEqual([
+  expect(story.timeline.filter(({ kind }) => kind === "shop").map(({ title }) => title)).toEqual([
     "GET /report: 402",
     "GET /report with PAYMENT-SIGNATURE",
     "GET /report: 200",
@@ -98,7 +98,7 @@ test("a purchase by the public client is one story, from the 402 to the receipt"
   // Without the query of the request, and without the signature.
   const { signature } = membersOf(membersOf(decodeHeader(bought.payment.value)).payload);
   expect(signature).toMatch(/^0x/);
-  expect(JSON.stringify({ ...told, exchanges: told.exchanges.slice(1) })).not.toContain(`${signature}`);
+  expect(JSON.stringify({ ...story, exchanges: story.exchanges.slice(1) })).not.toContain(`${signature}`);
 });
 
 test("a payment that the shop refuses itself is named with the member that differs", async () => {
@@ -112,8 +112,8 @@ test("a payment that the shop refuses itself is named with the member that diffe
     headers: { "payment-signature": header, ...secret },
   });
   expect(refused.status).toBe(402);
-  const told = await why();
-  expect(told).toMatchObject({
+  const story = await why();
+  expect(story).toMatchObject({
     verify: null,
     settle: null,
     payerName: "funded",
@@ -121,11 +121,14 @@ test("a payment that the shop refuses itself is named with the member that diffe
     shop: { outcome: "answered", status: 402 },
     explanations: [{ mistake: "accepted-differs", at: "maxTimeoutSeconds", got: "60", expected: "300" }],
   });
-  expect(told.explanations[0]?.title).toContain("maxTimeoutSeconds: you sent 60, the shop offers 300");
-  expect(JSON.stringify(told)).not.toMatch(/sk_live|session=/);
+  expect(story.explanations[0]?.title).toContain("maxTimeoutSeconds: you sent 60, the shop offers 300");
+  expect(JSON.stringify(story)).not.toMatch(/sk_live|session=/);
   const { stdout } = await runHere(["logs", "--json", "--url", origin]);
-  const lines = stdout.trim().split("\n").map((line) => JSON.parse(line));
-  expect(lines).toMatchObject([{ operation: "shop", status: 402, message: told.explanations[0]?.title }]);
+  const lines = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(lines).toMatchObject([{ operation: "shop", status: 402, message: story.explanations[0]?.title }]);
 });
 
 /** A payment as the public client makes it, for the shop as it is. */
@@ -146,8 +149,7 @@ async function signedPayment(): Promise<Record<string, unknown>> {
 test("a shop with a wrong API key was not silent: what the facilitator answered is in the story", async () => {
   sell();
   const header = encodeHeader(await signedPayment());
-  sell({ apiKey: "x402_wrong" });
-  // The public middleware asks for /supported first, and is then of no use: this shop asks for the verdict itself.
+  // The public middleware asks for /supported first, and goes no further with a wrong key.
   const { url } = harness.description.facilitator;
   serve = async (_, outgoing) => {
     const headers = { authorization: "Bearer wrong", "content-type": "application/json" };
@@ -165,9 +167,9 @@ test("a shop with a wrong API key was not silent: what the facilitator answered 
 test("a 402 that nobody pays is listed, and says that no payment came", async () => {
   sell();
   await sendHttp(`${proxy}/report`);
-  const told = await why();
-  expect(told).toMatchObject({ shop: { outcome: "unpaid", status: 402 }, explanations: [] });
-  expect(told.id).toMatch(/^request-/);
+  const story = await why();
+  expect(story).toMatchObject({ shop: { outcome: "unpaid", status: 402 }, explanations: [] });
+  expect(story.id).toMatch(/^request-/);
 });
 
 test.each([
@@ -191,9 +193,9 @@ test("a shop that has settled and then fails has charged for nothing", async () 
     return sells(incoming, outgoing);
   };
   await createBuyer(funded).buy(`${proxy}/report`);
-  const told = await why();
-  expect(told).toMatchObject({ settle: { outcome: "settled" }, shop: { status: 500 } });
-  expect(told.explanations.map(({ mistake }) => mistake)).toEqual(["paid-not-served"]);
+  const story = await why();
+  expect(story).toMatchObject({ settle: { outcome: "settled" }, shop: { status: 500 } });
+  expect(story.explanations.map(({ mistake }) => mistake)).toEqual(["paid-not-served"]);
 });
 
 test("two purchases at once are not mixed up", async () => {
@@ -239,7 +241,10 @@ test("a shop that is down gets a page in browsers, JSON elsewhere, and a row", a
   const at = other.shop?.url ?? "";
   const answer = await sendHttp(`${at}/report`);
   expect(answer).toMatchObject({ status: 502 });
-  expect(JSON.parse(answer.text)).toMatchObject({ code: "unreachable", error: expect.stringContaining(`${free}`) });
+  expect(JSON.parse(answer.text)).toMatchObject({
+    code: "unreachable",
+    error: expect.stringContaining(`${free}`),
+  });
   const page = await sendHttp(`${at}/`, { headers: { accept: "text/html,*/*" } });
   expect(page.headers["content-type"]).toContain("text/html");
   const { stdout } = await runHere(["why", "--json", "--url", new URL(other.facilitator.url).origin]);
@@ -355,7 +360,9 @@ test("redirects of the shop lead through the proxy", async () => {
   serve = ({ url = "" }, outgoing) =>
     outgoing.writeHead(302, { location: url === "/absolute" ? `${target}/a?b` : "next" }).end();
   const locations = await Promise.all(
-    ["/absolute", "/folder/relative"].map(async (path) => (await sendHttp(`${proxy}${path}`)).headers.location),
+    ["/absolute", "/folder/relative"].map(
+      async (path) => (await sendHttp(`${proxy}${path}`)).headers.location,
+    ),
   );
   expect(locations).toEqual([`${proxy}/a?b`, "next"]);
 });
@@ -385,8 +392,12 @@ test("a request takes at most 2 ms of CPU more by the proxy", async () => {
     const { user, system } = process.cpuUsage(before);
     return (user + system) / 100_000;
   };
-  // The first requests compile it.
-  await timeOf(`${proxy}/page`);
-  const own = await timeOf(`${target}/page`);
-  expect((await timeOf(`${proxy}/page`)) - own).toBeLessThan(2);
+  // The first requests compile it, and other work of the machine slows down single rounds.
+  const own: number[] = [];
+  const proxied: number[] = [];
+  for (let round = 0; round < 6; round++) {
+    own.push(await timeOf(`${target}/page`));
+    proxied.push(await timeOf(`${proxy}/page`));
+  }
+  expect(Math.min(...proxied) - Math.min(...own)).toBeLessThan(2);
 });

@@ -28,7 +28,7 @@ import { migrate, openDatabase } from "../open-database.ts";
 import { inTransaction, withCommit } from "../transactions.ts";
 
 /*
- * What is particular to Postgres: a server that goes away, connections that break, and other processes.
+ * Postgres alone: a server that goes away, connections that break, and other processes.
  */
 
 const backend = backends.find(({ name }) => name === "Postgres");

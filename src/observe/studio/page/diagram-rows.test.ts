@@ -118,8 +118,24 @@ describe("the steps of a sequence", () => {
       settledAt: at + 70,
       signed: {},
       exchanges: [
-        { ...exchange, sentAt: at - 9, endedAt: at - 8, header: null, status: 402, challenges: [{}], receipt: null },
-        { ...exchange, sentAt: at - 5, endedAt: at + 71, header: "PAYMENT-SIGNATURE", status: 200, challenges: [], receipt: {} },
+        {
+          ...exchange,
+          sentAt: at - 9,
+          endedAt: at - 8,
+          header: null,
+          status: 402,
+          challenges: [{}],
+          receipt: null,
+        },
+        {
+          ...exchange,
+          sentAt: at - 5,
+          endedAt: at + 71,
+          header: "PAYMENT-SIGNATURE",
+          status: 200,
+          challenges: [],
+          receipt: {},
+        },
       ],
     });
     expect(steps.every(({ isSeen }) => isSeen)).toBe(true);

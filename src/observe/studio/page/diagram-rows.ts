@@ -199,7 +199,9 @@ export function sequenceOf(payment: Drawn): SequenceStep[] {
     const parts = [
       ...exchanges.map((one) => ({ at: one.sentAt, steps: [requestOf(one)] })),
       ...phases.map((phase) => ({ at: phase.start, steps: stepsOf(phase) })),
-      ...exchanges.flatMap((one) => (one.endedAt === null ? [] : { at: one.endedAt, steps: [answerOf(one)] })),
+      ...exchanges.flatMap((one) =>
+        one.endedAt === null ? [] : { at: one.endedAt, steps: [answerOf(one)] },
+      ),
     ];
     return parts.sort((a, b) => a.at - b.at).flatMap(({ steps }) => steps);
   }

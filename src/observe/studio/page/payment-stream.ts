@@ -120,7 +120,8 @@ export const refusals = computed(
 export const isFiltered = computed(() => Object.values(filters.value).some((value) => value.trim() !== ""));
 
 function searchable(payment: PaymentSummary): string {
-  const { id, payer, payerName, network, amount, token, transaction, verify, settle, unrouted, shop } = payment;
+  const { id, payer, payerName, network, amount, token, transaction, verify, settle, unrouted, shop } =
+    payment;
   const answers = [verify, settle].flatMap((one) =>
     one === null ? [] : [one.outcome, one.reason, one.message],
   );

@@ -2,9 +2,9 @@ import type { Method } from "../../../../src/methods/method.ts";
 import { type Address, addressWord, keccak256, toHex, uintWord } from "../../../../src/protocol/hex.ts";
 import type { SignedPayment } from "../../../../src/protocol/signed-payment.ts";
 import {
-  inObject,
   propertyOf,
   readBytes32,
+  readInner,
   readSignature,
   readUint256,
   readWireAddress,
@@ -45,17 +45,16 @@ export const transferFrom: Method = {
   },
   owns: (payload) => propertyOf(payload, "transfer") !== undefined,
   payerOf: (payload) => propertyOf(propertyOf(payload, "transfer"), "from"),
-  read(place, asset) {
-    const payload = inObject(place);
-    const transfer = inObject(payload("transfer"));
+  read(payload, asset) {
+    const transfer = readInner(payload, "transfer");
     return {
       ...{ method: name, asset, nonceSpace: spender, payload: "approved" },
-      signature: readSignature(payload("signature")),
-      payer: readWireAddress(transfer("from")),
-      payTo: readWireAddress(transfer("to")),
-      limit: readUint256(transfer("value")),
-      nonce: readBytes32(transfer("nonce")),
-      window: { first: readUint256(transfer("since")), last: readUint256(transfer("until")) },
+      signature: readSignature(payload, "signature"),
+      payer: readWireAddress(transfer, "from"),
+      payTo: readWireAddress(transfer, "to"),
+      limit: readUint256(transfer, "value"),
+      nonce: readBytes32(transfer, "nonce"),
+      window: { first: readUint256(transfer, "since"), last: readUint256(transfer, "until") },
     };
   },
   digester:

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { missing } from "../../../../src/methods/explain-members.ts";
 import type { MethodForPeople } from "../../../../src/methods/for-people.ts";
 import { isBytes32, sameAddress } from "../../../../src/protocol/hex.ts";
 import { finding } from "../../../../src/protocol/mistakes.ts";
@@ -20,25 +19,13 @@ export const transferFromForPeople: MethodForPeople = {
   label: "transferFrom",
   option: "transfer",
   member: "transfer",
-  words: transferFrom.words,
   nameOf({ from: payer, value, nonce }) {
     return { payer, value, nonce: isBytes32(nonce) ? nonce : undefined, nonceSpace: spender };
   },
-  explainMessage: ({ nonce }) =>
-    isBytes32(nonce) ? [] : [missing("transfer.nonce", nonce, "32 bytes: 0x and 64 hexadecimal digits")],
-  explainSignature(payload, { at, signature: signed, asked, network, recover }) {
-    const parsed = transfer.safeParse(payload.transfer);
-    const asset = address.safeParse(asked?.asset);
-    if (!parsed.success || !asset.success || network === undefined) return [];
-    const { from, to, value, nonce, since, until } = parsed.data;
-    const payment = { payer: from, payTo: to, limit: value, nonce, window: { first: since, last: until } };
-    const rest = { method: name, asset: asset.data, nonceSpace: spender, signature: signed, payload: null };
-    const signer = recover(
-      transferFrom.digester(network.usdc, network.chainId)({ ...payment, ...rest }),
-      signed,
-    );
-    if (signer !== undefined && sameAddress(signer, from)) return [];
-    return [finding("signed-by-another-key", at, { got: `${signer}`, expected: from })];
+  explainSignature(payment, { at, network, asset, recover }) {
+    const signer = recover(transferFrom.digester(asset, network.chainId)(payment), payment.signature);
+    if (signer !== undefined && sameAddress(signer, payment.payer)) return [];
+    return [finding("signed-by-another-key", at, { got: `${signer}`, expected: payment.payer })];
   },
   explainOffer: () => [],
   payloadSchema: () => z.object({ signature, transfer }),

@@ -1,0 +1,101 @@
+import {
+  type Invalid,
+  isDecidedBy,
+  type Situation,
+  splitMessage,
+  withReasonOfMethod,
+} from "../../protocol/catalogue.ts";
+import { adviceOnAnswer } from "../../protocol/catalogue-texts.ts";
+import { type Finding, finding, isMistakeId, type Mistake, mistakes } from "../../protocol/mistakes.ts";
+import { formatNetwork, type NetworkRegistry } from "../../protocol/networks.ts";
+import type { PaymentRequest, X402Version } from "../../protocol/requests.ts";
+import { parseAmount, type TokenUnits } from "../../protocol/token-units.ts";
+import { faults } from "../../protocol/wire-values.ts";
+import { showValue } from "../../util/text.ts";
+
+/* Says of faults that the service's own reader and checks find what people make of them. */
+
+/** The context of a member that is malformed. */
+type MalformedContext = {
+  /** Its place in what is explained, and its value. */
+  at: string;
+  value: unknown;
+  version: X402Version;
+  networks: NetworkRegistry;
+  /** How it is counted, if it is an amount. */
+  units: TokenUnits | undefined;
+};
+
+/** The finding for a member that cannot be read, or for halves that the reader finds not to go together. */
+export function explainMalformed(
+  fault: Invalid,
+  { at, value, version, networks, units }: MalformedContext,
+): Finding {
+  const { situation, got, expected, fact } = fault;
+  if (!isDecidedBy(fault, "form")) return explainRefused(fault, at);
+  const problem = fact.slice(fault.at?.length).replace(/^:? (?:must be )?/, "");
+  const facts = { situation, got: showValue(value), expected: problem };
+  // Such a fault is of the whole version.
+  if (got !== undefined) {
+    const ofVersion = { situation, got, ...(expected !== undefined && { expected }) };
+    return finding("wrong-version", "paymentPayload.x402Version", ofVersion);
+  }
+  if (at.endsWith(".scheme")) return finding("unknown-scheme", at, facts);
+  if (at.endsWith(".network")) {
+    if (typeof value === "string" && networks.find(value, version === 1 ? 2 : 1) !== undefined) {
+      return finding("wrong-version", at, facts);
+    }
+    const known = networks.all.map((one) => formatNetwork(one, version)).join(", ");
+    return finding("unknown-network", at, { ...facts, expected: `one of ${known}` });
+  }
+  if (at.endsWith(".signature")) {
+    return finding("malformed-signature", at, { ...facts, expected: "65 bytes as hexadecimal after 0x" });
+  }
+  if (problem === faults.tooLarge) {
+    return finding("number-too-large", at, { ...facts, expected: "below 2^256" });
+  }
+  const meant = units && amountMeant(value, units);
+  return meant === undefined
+    ? finding("missing-member", at, facts)
+    : finding("amount-in-dollars", at, { ...facts, expected: `"${meant}"` });
+}
+
+/** An amount that was written in whole tokens, in the smallest unit. */
+function amountMeant(value: unknown, { symbol, decimals }: TokenUnits): string | undefined {
+  const text = typeof value === "string" && value.length < 100 ? value : "";
+  const [, digits = "", unit = ""] = /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(text) ?? [];
+  const isOfToken = ["", "usd", "usdc", "$", symbol.toLowerCase()].includes(unit.toLowerCase());
+  return isOfToken && /[^\d\s]/.test(text) ? parseAmount(digits, decimals) : undefined;
+}
+
+/** The mistakes that are always the same situation. */
+const mistakeOfSituation: Partial<Record<Situation, string>> = {
+  ...Object.fromEntries(
+    Object.entries<Mistake>(mistakes).flatMap(([id, { situation }]) => (situation ? [[situation, id]] : [])),
+  ),
+  spender_differs: "permit-spender",
+  never_valid: "times-in-milliseconds",
+};
+
+/** The finding for a refusal by verify's own checks, or by its reader, which has no `request` then. */
+export function explainRefused(
+  refusal: Invalid,
+  at: string,
+  request?: Pick<PaymentRequest, "words" | "x402Version">,
+): Finding {
+  const { reason, situation, message, got, expected } =
+    request === undefined ? refusal : withReasonOfMethod<Invalid>(refusal, request);
+  const mistake = mistakeOfSituation[situation];
+  if (mistake === undefined || !isMistakeId(mistake)) {
+    const { fact, why, fix } = adviceOnAnswer(reason, { situation, message });
+    return { mistake: reason, situation, title: fact, at, why, fix, reason };
+  }
+  // It has the facts of this payment.
+  const { advice } = splitMessage(message);
+  return finding(mistake, at, {
+    situation,
+    ...(got !== undefined && { got }),
+    ...(expected !== undefined && { expected }),
+    ...(advice !== undefined && { fix: advice }),
+  });
+}
