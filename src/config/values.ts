@@ -160,6 +160,13 @@ export function readHttpUrl(text: string): string {
   return text;
 }
 
+/** The address of a server, as a URL without a path. */
+export function readOrigin(text: string): string {
+  const { origin, href } = new URL(readHttpUrl(text));
+  if (href === `${origin}/`) return origin;
+  throw new InvalidValue(`has a path or more: give ${origin}`);
+}
+
 /** Returns true if what is sent to a URL stays on this machine. */
 export function isLoopbackUrl(text: string): boolean {
   return isLoopbackHost(URL.parse(text)?.hostname.replace(/^\[|\]$/g, "") ?? "");

@@ -85,6 +85,24 @@ export const mistakes = {
     why: "The shop refused it itself, asks another facilitator, or never got it.",
     fix: "Compare it with the shop's offer: `x402-kit explain HEADER --shop URL`. The shop's own log may say more.",
   },
+  "shop-down": {
+    rank: 1,
+    title: "The shop does not answer",
+    why: "Nothing listens at the shop's address, or it closes connections before it answers.",
+    fix: "Start the shop. If it listens elsewhere, give that address: `up --shop`.",
+  },
+  "not-settled": {
+    rank: 4,
+    title: "The shop verified the payment and did not settle it",
+    why: "The facilitator would have settled it. Payment middlewares settle only if the handler behind them succeeds.",
+    fix: "The shop's own log says why its answer was an error. Nothing was paid here: the same payment can be sent again.",
+  },
+  "paid-not-served": {
+    rank: 1,
+    title: "The payment was settled, and the shop answered with an error",
+    why: "The payer was charged, and got nothing for it.",
+    fix: "Do not pay again. The shop's own log says why its answer was an error.",
+  },
   "bad-receipt": {
     rank: 4,
     title: "The shop's receipt does not say that this payment was settled",

@@ -32,11 +32,16 @@ export const goods = { goods: "a paid answer" };
  * Starts a resource server of the public express package, set up as in its documentation. `headersOf` gives headers of the
  * calls to the facilitator, by the path that is asked for.
  */
-export function startMerchant(
+export function startMerchant(...setup: Parameters<typeof createMerchant>): Promise<LoopbackServer> {
+  return listenOnLoopback(createMerchant(...setup));
+}
+
+/** The same, for another server to listen with. */
+export function createMerchant(
   { url, apiKey }: FacilitatorAccess,
   offers: Readonly<Record<string, Offer>>,
   headersOf: (path: string) => Record<string, string> = () => ({}),
-): Promise<LoopbackServer> {
+) {
   // The public client does not say which request its headers are for.
   const asked = new AsyncLocalStorage<string>();
   const facilitator = new HTTPFacilitatorClient({
@@ -65,5 +70,5 @@ export function startMerchant(
       response.json(goods);
     });
   }
-  return listenOnLoopback(app);
+  return app;
 }

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type PaymentSpec, pay } from "../../src/harness/control/pay.ts";
-import type { RunningHarness } from "../../src/harness/run/running-harness.ts";
+import type { RunningHarness, StartOptions } from "../../src/harness/run/running-harness.ts";
 import type { PaymentDetail, PaymentSummary } from "../../src/observe/timeline/payment-view.ts";
 import { startBrowser } from "./browser.ts";
 import { startTestHarness } from "./service.ts";
@@ -18,11 +18,15 @@ export type Studio = {
   detailOf(id: string | undefined): Promise<PaymentDetail>;
 };
 
-/** Registers what starts, resets and ends a studio for the tests of a file. It is there once they run. */
-export function useStudio(): Studio {
+/**
+ * Registers what starts, resets and ends a studio for the tests of a file. It is there once they run.
+ *
+ * @param startOptions other options of its harness
+ */
+export function useStudio(startOptions: () => Promise<Partial<StartOptions>> = async () => ({})): Studio {
   let running: RunningHarness | undefined;
   beforeAll(async () => {
-    running = await startTestHarness({ networks: ["base"], studio: true });
+    running = await startTestHarness({ networks: ["base"], studio: true, ...(await startOptions()) });
   });
   beforeEach(() => running?.reset());
   afterAll(() => running?.close());

@@ -51,8 +51,8 @@ export async function findLastAsked(reader: PaymentReader): Promise<PaymentSumma
 }
 
 /** In unix milliseconds. What becomes of a payment on its chain, after its answer, counts for nothing. */
-export function lastAskedAt({ verify, settle, lastSeenAt }: PaymentSummary): number {
-  const asked = [verify, settle].flatMap((view) => view ?? []);
+export function lastAskedAt({ verify, settle, shop, lastSeenAt }: PaymentSummary): number {
+  const asked = [verify, settle, shop].flatMap((view) => view ?? []);
   // One that is under way has no time, and what no route answers neither verify nor settle.
   return asked.length === 0 ? lastSeenAt : Math.max(...asked.map(({ at }) => at ?? lastSeenAt));
 }

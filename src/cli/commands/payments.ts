@@ -140,7 +140,7 @@ export const why = defineCommand({
 
 /** The short form of a payment for a program: how its last operation ended, and the cause. */
 function briefOf(
-  { id, network, verify, settle, settledAt, unrouted, transaction }: PaymentDetail,
+  { id, network, verify, settle, settledAt, unrouted, transaction, shop }: PaymentDetail,
   explanations: readonly Advised[],
   { stale, says }: { stale: boolean; says: string },
 ) {
@@ -149,7 +149,7 @@ function briefOf(
     verify ?? { outcome: null, status: null, reason: null, message: null, ...unrouted };
   const ended = { operation, outcome, status, reason, message, settledAt, transaction };
   const causes = explanations.map(({ why: _, situation: __, ...cause }) => cause);
-  return { id, network, ...ended, causes, stale, says };
+  return { id, network, ...ended, shop, causes, stale, says };
 }
 
 async function findSeen(reader: PaymentReader, which: string): Promise<PaymentDetail | undefined> {
@@ -182,6 +182,9 @@ const newForMs = 60_000;
 function nothingNewer(payment: PaymentDetail): readonly string[] {
   return [
     paint.strong(`No payment since ${ageOf(lastAskedAt(payment))}.`),
+    ...(payment.shop === null
+      ? []
+      : ["The shop's proxy has seen no request since either: use the address that `up --shop` printed."]),
     "If you retried, the shop or the client refused the payment before a request to this facilitator:",
     "  - the shop's 402 differs from what was signed: network, asset, amount, payTo or maxTimeoutSeconds;",
     "  - the header has another name or encoding than the shop reads (PAYMENT-SIGNATURE in version 2, X-PAYMENT in 1);",
@@ -193,7 +196,7 @@ function nothingNewer(payment: PaymentDetail): readonly string[] {
 
 /** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
 function describe(payment: PaymentDetail, explanations: readonly Advised[]): string {
-  const { id, network, payer, payerName, amount, transaction, ledger, unrouted } = payment;
+  const { id, network, payer, payerName, amount, transaction, ledger, unrouted, shop } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
   // A request that holds no payment may name some of it.
   const terms = [
@@ -217,6 +220,11 @@ function describe(payment: PaymentDetail, explanations: readonly Advised[]): str
         `${operation.padEnd(14)}${paintOutcome(view.outcome, `${outcome}${reason === null ? "" : `: ${reason}`}`)}${status === null ? "" : ` (${status})`}${asked}`,
       ];
     }),
+    ...(shop === null
+      ? []
+      : [
+          `shop          ${shop.method} ${shop.path}: ${shop.outcome}${shop.status === null ? "" : ` (${shop.status})`}`,
+        ]),
     ...(unrouted === null ? [] : [`answered      ${unrouted.status} to ${unrouted.method} ${unrouted.path}`]),
     ...(ledger === null ? [] : [`ledger        ${ledger}`]),
     ...(transaction === null ? [] : [`transaction   ${transaction}`]),
@@ -286,8 +294,15 @@ function explain(payment: PaymentDetail, explanations: readonly Advised[]): read
 }
 
 /** Of a payment with nothing to explain. A good one can still be refused by its shop, which this service does not see. */
-function sayWithout({ explanations, verify, settle, settledAt }: PaymentDetail): readonly string[] {
+function sayWithout({ explanations, verify, settle, settledAt, shop }: PaymentDetail): readonly string[] {
   if (explanations.length > 0) return [];
+  if (shop?.outcome === "unpaid") {
+    return [
+      "The shop asks for a payment, and none has come through the proxy.",
+      "If the client stopped there: see its log for its networks, its spending limit and its balance.",
+    ];
+  }
+  if (shop?.outcome === "open") return ["It is under way at the shop."];
   if ([verify, settle].some((view) => view?.outcome === "open")) return ["It is under way."];
   if (settledAt !== null || settle?.outcome === "settled")
     return ["Nothing is wrong with it: it is settled."];

@@ -12,7 +12,8 @@ import { paint } from "./terminal.ts";
 export type PaymentLine = {
   /** ISO 8601, UTC. */
   time: string;
-  operation: "verify" | "settle" | null;
+  /** `shop` for a request to the shop behind `up --shop`. */
+  operation: "verify" | "settle" | "shop" | null;
   /** The settlement id, or `request-ID` where no payment could be read: what `x402-kit why` takes. */
   id: string;
   network: string | null;
@@ -40,7 +41,7 @@ export type PaymentLine = {
 /** A verify or settle that was answered, or a request that no route answers. */
 export type Ended = {
   payment: PaymentSummary;
-  operation: "verify" | "settle" | null;
+  operation: PaymentLine["operation"];
   view: OperationView;
   /** When it was answered, unix milliseconds. */
   at: number;
@@ -48,7 +49,7 @@ export type Ended = {
 
 /** The finished operations of a payment, according to its summary. */
 export function endedOf(payment: PaymentSummary): readonly Ended[] {
-  const { unrouted, lastSeenAt, settle, settledAt } = payment;
+  const { unrouted, lastSeenAt, settle, settledAt, shop } = payment;
   const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
     const view = payment[operation];
     if (view === null || view.outcome === "open") return [];
@@ -61,6 +62,17 @@ export function endedOf(payment: PaymentSummary): readonly Ended[] {
     const view = { ...settle, ...none, outcome: "settled", status: null, at: settledAt };
     asked.push({ payment, operation: "settle", view, at: settledAt });
   }
+  if (shop !== null && shop.outcome !== "open" && payment.paidBy === null) {
+    const { method, path, status, tookMs, at } = shop;
+    const outcome = `${method} ${path}: ${shop.outcome}`;
+    const unsaid = { reason: null, message: null, situation: null, chainTime: null };
+    asked.push({
+      payment,
+      operation: "shop",
+      view: { outcome, status, tookMs, at, ...unsaid, count: 1 },
+      at,
+    });
+  }
   if (unrouted === null) return asked;
   const { method, path, status, message } = unrouted;
   const reason = status === 404 ? "not-found" : "method-not-allowed";
@@ -70,7 +82,10 @@ export function endedOf(payment: PaymentSummary): readonly Ended[] {
 }
 
 /** Returns true if there is nothing to explain. */
-export function isGood({ view }: Ended): boolean {
+export function isGood({ view, operation, payment: { shop, settledAt } }: Ended): boolean {
+  if (operation === "shop") {
+    return shop?.outcome === "unpaid" || (settledAt !== null && (view.status ?? 500) < 400);
+  }
   return view.outcome === "valid" || view.outcome === "settled";
 }
 
@@ -85,7 +100,8 @@ export function lineOf(
   origin: string,
 ): PaymentLine {
   const { id, network, payer, payerName, amount, token } = payment;
-  const { outcome, status, reason, message, tookMs } = view;
+  const { outcome, status, reason, tookMs } = view;
+  const message = view.message ?? (operation === "shop" ? (explanations[0]?.title ?? null) : null);
   return {
     time: new Date(at).toISOString(),
     operation,
@@ -138,7 +154,9 @@ function headOf(line: PaymentLine): string {
     (network ?? "-").padEnd(16),
     (payerName ?? (payer === null ? "-" : shortenHex(payer))).padEnd(16),
     (amount === null ? "-" : formatAmount(amount, token)).padEnd(14),
-    paintOutcome(outcome, reason === null ? outcome : `${outcome}: ${reason}`),
+    operation === "shop" && line.message === null
+      ? outcome
+      : paintOutcome(outcome, reason === null ? outcome : `${outcome}: ${reason}`),
     ...(status === null || status === 200 ? [] : [`(${status})`]),
     ...(transaction === null ? [] : [shortenHex(transaction)]),
     ...(line.tookMs === null ? [] : [`${Math.round(line.tookMs)} ms`]),

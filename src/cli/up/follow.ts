@@ -48,8 +48,9 @@ export function followPayments(
   budget: TimeBudget = createTimeBudget(explaining),
 ): () => void {
   return timeline.onEntry((entry, [record]) => {
-    if (record === undefined || (entry.kind !== "answer" && entry.kind !== "unrouted")) return;
-    const operation = entry.kind === "answer" ? entry.operation : null;
+    const isShop = entry.kind === "shop" && entry.step === "ended";
+    if (record === undefined || (entry.kind !== "answer" && entry.kind !== "unrouted" && !isShop)) return;
+    const operation = entry.kind === "answer" ? entry.operation : isShop ? "shop" : null;
     const ended = endedOf(summaryOf(record, context)).find((one) => one.operation === operation);
     if (ended === undefined) return;
     const explain = () => explainRecord(record, context);

@@ -73,6 +73,9 @@ describe("what cannot be is refused before anything starts", () => {
     [["--asset", `base=${token},A,2,40`], '--asset: base: "40" is not a whole number from 0 to 36'],
     [["--asset", "base=0x0000000000000000000000000000000000000001"], "--asset: that of base is the address"],
     [["--open", "--host", "0.0.0.0"], "--open: takes requests without a key, so it listens on this machine"],
+    [["--shop", "http://127.0.0.1:3000/report"], "--shop: has a path or more: give http://127.0.0.1:3000"],
+    [["--shop", "http://localhost:4403"], "--shop: names port 4403"],
+    [["--shop-port", "4403"], "--shop-port: goes with --shop"],
     [["--json", "--ready-line", "ready"], "--ready-line: --json prints one line when ready"],
   ])("%j", (args, problem) => {
     expect(problemsOf(args)).toContainEqual(expect.stringContaining(problem));

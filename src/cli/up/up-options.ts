@@ -16,6 +16,7 @@ import {
   readList,
   readNetwork,
   readOneOf,
+  readOrigin,
   readWholeNumber,
 } from "../../config/values.ts";
 import { isVariableSet } from "../../config/variable-reader.ts";
@@ -87,6 +88,15 @@ export const upOptions = {
     "JSON file with organizations besides that one, with recipients and limits: docs/guides/harness.md",
     { example: "organizations.json" },
   ),
+  shop: option(
+    "URL",
+    "put a recording proxy in front of the shop there; clients that buy at the proxy's address, which is printed, show the whole exchange in the studio, `why` and `logs`",
+    { read: readOrigin, example: "http://127.0.0.1:3000" },
+  ),
+  "shop-port": option("PORT", "the port of that proxy (default: the one after --port)", {
+    read: readWholeNumber(0, 65_535),
+    example: "4403",
+  }),
   state: textOption(
     "FILE",
     "file to save the session to when this ends by Ctrl-C, SIGTERM or `POST /close`, and to go on from at the next start: chains, ledger, story, faults, and the settings that are not given here; see also state save",
@@ -141,6 +151,7 @@ export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
     ...checkSeed(values),
     ...checkOrganizations(values),
     ...checkState(values),
+    ...checkShop(values),
   ];
 }
 
@@ -148,6 +159,23 @@ function checkState({ state, seed, fork }: GivenValues): readonly ConfigurationP
   if (state === undefined || (seed === undefined && fork === undefined)) return [];
   const problem = "chains of --seed begin the same each time, and those of --fork with the real ones";
   return [{ name: "--state", problem }];
+}
+
+/** The port of the proxy in front of the shop: by default the one after that of the facilitator. */
+export function shopPortOf({ port, "shop-port": own }: { port: number; "shop-port"?: number | undefined }) {
+  return own ?? (port === 0 ? 0 : port + 1);
+}
+
+function checkShop({ shop, port = 0, ...values }: GivenValues): readonly ConfigurationProblem[] {
+  if (shop === undefined) {
+    const isAlone = values["shop-port"] !== undefined;
+    return isAlone ? [{ name: "--shop-port", problem: "goes with --shop" }] : [];
+  }
+  const { hostname, port: at } = new URL(shop);
+  const taken = [port, shopPortOf({ port, ...values })].filter((one) => one !== 0);
+  if (!isLoopbackHost(hostname.replace(/^\[|\]$/g, "")) || !taken.includes(Number(at))) return [];
+  const problem = `names port ${at}, which is the facilitator's or the proxy's own`;
+  return [{ name: "--shop", problem, example: "http://127.0.0.1:3000" }];
 }
 
 function checkOrganizations({ organizations, networks }: GivenValues): readonly ConfigurationProblem[] {

@@ -34,6 +34,9 @@ export function describeUp(
     ),
     ...describePayTo(payToPolicy).map((text) => row("payTo may be", text)),
     row("paid at", `${organization.recipient}   (${organization.id})`),
+    ...(harness.shop === undefined
+      ? []
+      : [row("Shop", `${paint.strong(harness.shop.url)}   (recorded; passed on to ${harness.shop.target})`)]),
     row("Studio", `${paint.strong(`${origin}/studio`)}   (every payment, as it happens)`),
     row("MCP", `${origin}/mcp   (the same for coding agents)`),
     "",

@@ -11,7 +11,7 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/files.ts";
-import { checkUp, planUp, resolveForks, upOptions } from "./up-options.ts";
+import { checkUp, planUp, resolveForks, shopPortOf, upOptions } from "./up-options.ts";
 import { describeAsEnv, describeUp } from "./up-report.ts";
 
 export const up = defineCommand({
@@ -56,6 +56,7 @@ export const up = defineCommand({
       port: values.port,
       seed: values.seed,
       journal: values.journal,
+      shop: values.shop === undefined ? undefined : { target: values.shop, port: shopPortOf(values) },
       studio: true,
       mcp: async (url) =>
         (await import("../mcp/http.ts")).createMcpRoute({ url, networkFile: env.NETWORKS_FILE, program }),

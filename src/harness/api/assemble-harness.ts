@@ -94,6 +94,7 @@ export function assembleHarness<N extends NetworkName>(
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
     organization: description.organization,
+    shop: description.shop,
     networks,
 
     async sign(spec) {

@@ -126,6 +126,8 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
   };
   /** Who is paid, and the API key that speaks for it. */
   readonly organization: { readonly id: string; readonly apiKey: string; readonly recipient: Address };
+  /** Where clients reach the shop by the recording proxy, and the shop itself; undefined without the option `shop`. */
+  readonly shop: { readonly url: string; readonly target: string } | undefined;
   /** The chains, by network. */
   readonly networks: { readonly [K in N]: HarnessNetwork<K> };
   /**
@@ -317,6 +319,14 @@ export type HarnessSettings<N extends NetworkName = NetworkName> = {
   journal?: boolean;
   /** True if the facilitator serves the studio too, at `/studio`; it does not by default. */
   studio?: boolean;
+  /**
+   * The address of a shop to put a recording proxy in front of, at {@link Harness.shop}: `payments()` and the studio then show
+   * the exchange of client and shop too. See docs/guides/payments.md.
+   *
+   * @example
+   * await createHarness({ networks: ["base"], shop: "http://127.0.0.1:3000" })
+   */
+  shop?: string;
   /** "fatal" by default: tests provoke failures, and those are no news. */
   logLevel?: LogLevel;
   /**

@@ -3,7 +3,7 @@ import { builtIn } from "../../config/known-networks.ts";
 import { readNetworkData, readNetworkFile } from "../../config/network-file.ts";
 import { type LocalOrganization, readOrganizations } from "../../config/organization-file.ts";
 import { settleWaitBoundsMs } from "../../config/serve-config.ts";
-import { attempt, isHostName, type LogLevel, logLevels } from "../../config/values.ts";
+import { attempt, isHostName, type LogLevel, logLevels, readOrigin } from "../../config/values.ts";
 import { dialects } from "../../protocol/catalogue.ts";
 import { readAddress } from "../../protocol/hex.ts";
 import {
@@ -90,6 +90,8 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
   for (const [network] of entriesOf(options.rpcPorts)) isRunning(`rpcPorts.${network}`, network);
   const recipient = options.recipient === undefined ? undefined : readAddress(String(options.recipient));
   if (recipient?.problem !== undefined) add("recipient", `${options.recipient} ${recipient.problem}`);
+  const shop = attempt(() => options.shop && { target: readOrigin(options.shop), port: 0 });
+  if ("problem" in shop) add("shop", shop.problem, "http://127.0.0.1:3000");
   const organizations = readOrganizationsOption(options.organizations, names, add);
   const { fork = {} }: { fork?: ForkOptions | undefined } = options;
   const forks = collectProblems(problems, () => readForkOptions(fork, names));
@@ -123,6 +125,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
       payTo,
       reasons,
       organizations,
+      shop: "value" in shop && shop.value ? shop.value : undefined,
       seed,
       recovery,
       journal,
@@ -155,6 +158,7 @@ export const harnessOptions: Readonly<Record<keyof HarnessSettings, Wanted>> = {
   contracts: anObject,
   assets: anObject,
   recipient: aText,
+  shop: aText,
   organizations: aList,
   fork: anything,
   host: anything,

@@ -68,6 +68,8 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   onNews?: ((news: News) => void) | undefined;
   /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
   studio?: boolean;
+  /** The origin of a shop, and the port of a recording proxy in front of it, 0 for any free one; none by default. */
+  shop?: { target: string; port: number } | undefined;
   /** Opens the MCP server of the harness at a URL, at the first request to `/mcp`; without it there is none. */
   mcp?: ((url: string) => Promise<RouteHandlerMethod>) | undefined;
   /** The origins of web pages that may call the facilitator; none by default. */

@@ -165,7 +165,9 @@ export async function serveHarness(
       // It was free a moment ago.
       throw explainListenError(error, host, port);
     });
-    description = describeHarness(origin, chains, options);
+    const shop = await serveShop(setup);
+    if (shop !== undefined) parts.push(shop);
+    description = { ...describeHarness(origin, chains, options), ...(shop && { shop: shop.described }) };
     return { app, ...harness };
   } catch (error) {
     await close();
@@ -259,6 +261,16 @@ async function serveLocalRoutes(
     describeCurl: (operation, body) => curlOf(harness.description, operation, body),
   };
   await local.register(async (scope) => studio.serveStudio(scope, { timeline, resend, chain, ...context }));
+}
+
+/** The recording proxy in front of a shop, if there is to be one. */
+async function serveShop({ serviceId, options }: Setup) {
+  const { shop, knownNetworks: networks = builtInNetworks, logger, host, allowHosts } = options;
+  if (shop === undefined) return undefined;
+  const { startShopProxy } = await import("../shop/shop-proxy.ts");
+  const listening = { host, allowHosts };
+  const proxy = await startShopProxy({ ...shop, serviceId, networks, logger, listening });
+  return { ...proxy, described: { url: proxy.url, target: shop.target } };
 }
 
 /** The MCP server, which is loaded at its first request. */

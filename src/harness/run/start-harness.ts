@@ -11,8 +11,9 @@ const genesisTime = 1_767_225_600;
  * @throws {KitError} when something cannot be started; nothing is left running then
  */
 export async function startHarness(options: StartOptions): Promise<RunningHarness> {
-  const { host, port, seed, state } = options;
+  const { host, port, seed, state, shop } = options;
   await requireFree(host, port);
+  if (shop !== undefined) await requireFree("127.0.0.1", shop.port);
   let preparing: ReturnType<typeof prepareService> | undefined;
   const chains = await startChains({
     ...options,

@@ -229,6 +229,50 @@ export type FaultHit = FromService & {
   readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
 
+/** The headers of a shop's answer that belong to a payment, and what of its body is about one. */
+export type ShopAnswer = {
+  readonly status: number;
+  /** Those of x402, by their lower-case names: challenges and receipts. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The whole of a 402 that is not too long; of other errors the beginning, secrets masked. Otherwise empty. */
+  readonly body: string;
+};
+
+/**
+ * A request to the shop behind the recording proxy of `up --shop` that concerns a payment: one with a payment header, or one that
+ * was answered with 402 or not at all. Other headers, such as `authorization` and `cookie`, are never part of it.
+ */
+export type ShopExchange = FromService & {
+  /** The same for its request and its end. */
+  readonly requestId: string;
+  readonly method: string;
+  /** The requested URL, without its query. */
+  readonly url: string;
+  /** The origin of the shop. */
+  readonly shop: string;
+  /** The id of the settlement that its payment header names; undefined without a readable payment. */
+  readonly settlementId: Hex | undefined;
+} & (
+    | {
+        readonly step: "sent";
+        readonly payment: { readonly name: string; readonly value: string };
+        /** The 402 that it pays for, if that came through the same proxy. */
+        readonly challenge: Message<"shop"> | undefined;
+      }
+    | {
+        readonly step: "ended";
+        /** True if the request had a payment header. */
+        readonly isPaid: boolean;
+        /** Undefined if there was none. Published when it begins, and for an error when its body has come. */
+        readonly answer: ShopAnswer | undefined;
+        /** `left` if the client left before the answer; `down` if the shop gave none. */
+        readonly fate: "answered" | "left" | "down";
+        /** The system's code for the failed connection to the shop, such as ECONNREFUSED. */
+        readonly problem: string | undefined;
+        readonly tookMs: number;
+      }
+  );
+
 /** The messages of each channel, besides their kind and time. */
 export type Contents = {
   request: RequestRead;
@@ -241,6 +285,7 @@ export type Contents = {
   rpc: RpcRequested;
   block: BlockSeen;
   fault: FaultHit;
+  shop: ShopExchange;
 };
 
 /** A message, which is complete when it is published. */
@@ -263,6 +308,7 @@ export const channels: { readonly [Kind in keyof Contents]: Channel<Message<Kind
   rpc: defineChannel("rpc"),
   block: defineChannel("block"),
   fault: defineChannel("fault"),
+  shop: defineChannel("shop"),
 };
 
 /** Characters of a body that are kept: a payment has about a thousand. */

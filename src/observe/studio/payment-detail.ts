@@ -14,9 +14,11 @@ import { parseJson } from "../../util/json.ts";
 import { maskSecrets } from "../../util/text.ts";
 import { mostReceived, type ReceivedBody } from "../channels/channels.ts";
 import type { Deployment } from "../explain/deployment.ts";
+import { exchangesOf, explainAtShop } from "../explain/explain-shop-exchange.ts";
 import {
   explainLostAnswer,
   explainRefusal,
+  explanationOf,
   type RefusalContext,
   type RefusalExplanation,
   type RefusedRequest,
@@ -68,6 +70,7 @@ export async function describePayment(
     body: request === undefined ? null : shownBody(record, request, context, withoutSignature),
     received: received === undefined ? null : receivedView(received),
     answers: newestAnswers(record),
+    exchanges: exchangesOf(record),
     timeline,
     omitted,
     explanations: explainRecord(record, context, use),
@@ -80,7 +83,8 @@ export async function describeNewest(
   context: RefusalContext,
   most: number,
 ): Promise<PaymentDetail[]> {
-  const newest = [...timeline.records()].sort((a, b) => b.firstSeenAt - a.firstSeenAt).slice(0, most);
+  const records = [...timeline.records()].filter(({ paidBy }) => paidBy === null);
+  const newest = records.sort((a, b) => b.firstSeenAt - a.firstSeenAt).slice(0, most);
   // One that cannot be described hides no other.
   const described = await Promise.allSettled(
     newest.map((record) => describePayment(record, context, undefined)),
@@ -141,11 +145,27 @@ function isAbandoned({ outcome, reason }: OperationView): boolean {
 }
 
 /**
- * Why the newest of a payment's refusals was one.
+ * Why the newest of a payment's refusals was one, and what went wrong at the shop, where that was seen.
  *
  * @param use how its authorization was used elsewhere, where that is known
  */
 export function explainRecord(
+  record: PaymentRecord,
+  context: RefusalContext,
+  use?: PaymentUse,
+): RefusalExplanation[] {
+  const { verify, settle, settledAt } = summaryOf(record, context);
+  // One whose settle is under way is neither.
+  const isUnsettled = settle === null && verify?.outcome === "valid";
+  const decided = { isUnsettled, isSettled: settledAt !== null };
+  const refused = explainRefused(record, context, use);
+  const known = new Set(refused.map(({ mistake }) => mistake));
+  const atShop = explainAtShop(record, decided, context).map(explanationOf);
+  return [...refused, ...atShop.filter(({ mistake }) => !known.has(mistake))];
+}
+
+/** Explains why the newest of a payment's refusals was one. */
+function explainRefused(
   record: PaymentRecord,
   context: RefusalContext,
   use?: PaymentUse,

@@ -45,6 +45,19 @@ const unroutedViewSchema = z.object({
   message: z.string(),
 });
 
+/** How a payment went at the shop behind `up --shop`. */
+const shopViewSchema = z.object({
+  method: z.string(),
+  path: z.string().meta({ description: "Without its query" }),
+  outcome: z.enum(["open", "unpaid", "answered", "left", "down"]).meta({
+    description:
+      "open while there is no answer; unpaid: a 402 to a request without a payment; left: the client left first; down: the shop did not answer",
+  }),
+  status: z.int().nullable(),
+  tookMs: z.number().nullable(),
+  at: z.number().meta({ description: "When it was answered, or else sent" }),
+});
+
 export type OperationView = z.infer<typeof operationViewSchema>;
 
 export const tokenSchema = z.object({ symbol: z.string(), decimals: z.int() });
@@ -76,6 +89,13 @@ export const paymentSummarySchema = z.object({
     .nullable()
     .default(null)
     .meta({ description: "Of a request that no route answers, which is neither verify nor settle" }),
+  shop: shopViewSchema
+    .nullable()
+    .default(null)
+    .meta({ description: "Its newest request to the shop; null where no `up --shop` has seen one" }),
+  paidBy: text
+    .default(null)
+    .meta({ description: "Of a 402: the id of the payment that followed, which has it in its history" }),
   ledger: text.meta({
     description:
       "What the ledger says last: claimed, mined, settled, failed, recovered, …; null before it is claimed",
@@ -102,7 +122,7 @@ export type PaymentSummary = z.infer<typeof paymentSummarySchema>;
 /** One line of what happened to a payment. */
 export const timelineEntrySchema = z.object({
   at: z.number(),
-  kind: z.enum(["request", "check", "answer", "ledger", "transaction", "rpc", "fault", "delivery"]),
+  kind: z.enum(["request", "check", "answer", "ledger", "transaction", "rpc", "fault", "delivery", "shop"]),
   title: z.string().meta({ description: "What happened, in a few words" }),
   operation: text.default(null).meta({ description: "Of a verify or settle, and of its answer" }),
   outcome: text
@@ -151,6 +171,22 @@ const answerViewSchema = z.object({
   body: z.string().meta({ description: "As it was sent" }),
 });
 
+/** A request to the shop and its answer, as x402 reads them. */
+const exchangeViewSchema = z.object({
+  method: z.string(),
+  url: z.string(),
+  sentAt: z.number(),
+  endedAt: z.number().nullable(),
+  header: text.meta({ description: "The name of its payment header; null without a payment" }),
+  accepted: z.unknown().meta({ description: "The offer that the payment names; null where it names none" }),
+  status: z.int().nullable(),
+  challenges: z.array(z.unknown()).meta({ description: "Those of the answer, each as the shop wrote it" }),
+  receipt: z.unknown().meta({ description: "The receipt in the answer; null without one" }),
+  body: text.meta({ description: "The beginning of the body of an error other than a 402" }),
+});
+
+export type ExchangeView = z.infer<typeof exchangeViewSchema>;
+
 /** All that is known of one payment. */
 export const paymentDetailSchema = paymentSummarySchema.extend({
   method: text
@@ -186,6 +222,10 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
     .array(answerViewSchema)
     .default([])
     .meta({ description: "The newest answer to a verify, and to a settle" }),
+  exchanges: z
+    .array(exchangeViewSchema)
+    .default([])
+    .meta({ description: "Its requests to the shop behind `up --shop`, and the 402 before them" }),
   timeline: z.array(timelineEntrySchema),
   omitted: z.int().meta({ description: "Lines before those of the timeline, which are too many to be kept" }),
   explanations: z.array(explanationSchema),

@@ -14,6 +14,7 @@ export type Entry =
   | Message<"transaction">
   | RpcEntry
   | FaultEntry
+  | ShopEntry
   | ClockEntry;
 
 export type RequestEntry = Pick<Message<"request">, "kind" | "at" | "requestId" | "operation" | "headers">;
@@ -38,6 +39,12 @@ export type RpcEntry = Omit<Message<"rpc">, "serviceId" | "about"> & {
 };
 
 type FaultEntry = Omit<Message<"fault">, "calls"> & Pick<RpcEntry, "requestId">;
+
+/** A request to the shop, or its end; see `up --shop`. */
+export type ShopEntry = Message<"shop">;
+
+type ShopSent = Extract<ShopEntry, { step: "sent" }>;
+export type ShopEnd = Extract<ShopEntry, { step: "ended" }>;
 
 /** The chain's time, looked up for a request that was answered without it. */
 type ClockEntry = {
@@ -66,7 +73,34 @@ export type PaymentRecord = {
   readonly lastSeenAt: number;
   /** How often each operation was asked for. */
   readonly asked: Readonly<Record<Operation, number>>;
+  /** Of a 402: the id of the payment that was made for it. */
+  readonly paidBy: string | null;
+  /** True if the facilitator was sent an unreadable request while several shop requests were open, this one among them. */
+  readonly mayBeAsked: boolean;
 };
+
+/** The newest request to the shop for a payment, or else the 402 without one. */
+export type SeenAtShop = {
+  sent: ShopSent | undefined;
+  /** Undefined while it is under way. */
+  ended: ShopEnd | undefined;
+  /** True if the facilitator got a request about the payment, or an unreadable one, since the shop had it. */
+  isAsked: boolean;
+};
+
+/** How the payment went at the shop; undefined if no proxy saw it there. */
+export function seenAtShop({ entries }: PaymentRecord): SeenAtShop | undefined {
+  const sent = entries.findLast((entry): entry is ShopSent => entry.kind === "shop" && entry.step === "sent");
+  const ended = entries.findLast(
+    (entry): entry is ShopEnd =>
+      entry.kind === "shop" && entry.step === "ended" && (!sent || entry.requestId === sent.requestId),
+  );
+  if (sent === undefined) return ended && { sent, ended, isAsked: false };
+  const since = entries.slice(entries.indexOf(sent));
+  return { sent, ended, isAsked: since.some(({ kind }) => asks.has(kind)) };
+}
+
+const asks: ReadonlySet<Entry["kind"]> = new Set(["request", "answer", "unrouted"]);
 
 /** The request that an entry belongs to, where that is known. */
 export function requestIdOf(entry: Entry): string | null {
@@ -190,6 +224,8 @@ export class WritableRecord implements PaymentRecord {
   firstSeenAt = 0;
   lastSeenAt = 0;
   readonly asked = { verify: 0, settle: 0 };
+  paidBy: string | null = null;
+  mayBeAsked = false;
   /** Requests that have no answer yet, in their order. */
   open = noneOpen;
   /** The hashes of the transactions that carry it, and the places of their txNonces. */
@@ -260,6 +296,11 @@ function isOutcome(entry: Entry): boolean {
 
 /** About the memory that an entry takes. */
 function sizeOf(entry: Entry): number {
+  if (entry.kind === "shop") {
+    const { value = "" } = entry.step === "sent" ? entry.payment : {};
+    const { body = "", headers = {} } = (entry.step === "ended" && entry.answer) || {};
+    return entryBytes + value.length + body.length + Object.values(headers).join().length;
+  }
   if (entry.kind !== "answer") return entryBytes;
   const { answer = "", received, result } = entry;
   return entryBytes + answer.length + 2 * (received?.text.length ?? 0) + (result.message?.length ?? 0);

@@ -3,7 +3,7 @@ import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
-import { type ReceivedBody, warnOfObserver } from "../channels/channels.ts";
+import { warnOfObserver } from "../channels/channels.ts";
 import { namesIn, readInput } from "../explain/read-input.ts";
 import {
   type OperationView,
@@ -11,7 +11,15 @@ import {
   paymentSummarySchema,
   type TimelineEntry,
 } from "./payment-view.ts";
-import { type AnswerEntry, type Entry, type PaymentRecord, receivedIn, requestIdOf } from "./record.ts";
+import {
+  type AnswerEntry,
+  type Entry,
+  type PaymentRecord,
+  receivedIn,
+  requestIdOf,
+  type ShopEntry,
+  seenAtShop,
+} from "./record.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** The networks and tokens that payments name, where there are more than the built-in ones. */
@@ -25,11 +33,13 @@ export function summaryOf(record: PaymentRecord, names: KnownNames = {}): Paymen
     version,
     firstSeenAt,
     lastSeenAt,
-    ...termsOf({ request, received: receivedIn(record) }, names),
+    ...termsOf({ request, received: receivedIn(record) ?? headerIn(record) }, names),
     x402Version: request?.x402Version ?? null,
     verify: null,
     settle: null,
     unrouted: null,
+    shop: null,
+    paidBy: record.paidBy,
     ledger: null,
     settledAt: null,
     transaction: null,
@@ -40,6 +50,12 @@ export function summaryOf(record: PaymentRecord, names: KnownNames = {}): Paymen
   for (const entry of record.entries) takeIn(summary, entry, record.asked);
   summary.charge = chargeOf(record, summary);
   return summary;
+}
+
+/** The payment header that a shop got, which names terms as a body does. */
+function headerIn(record: PaymentRecord): { text: string } | undefined {
+  const { sent } = seenAtShop(record) ?? {};
+  return sent && { text: sent.payment.value };
 }
 
 /** The amount in the claim, if the payment allows more; null for others, and for failures. */
@@ -86,9 +102,21 @@ function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["ask
     case "transaction":
       summary.transaction ??= entry.transaction;
       return;
+    case "shop":
+      summary.shop = shopViewOf(entry);
+      return;
     case "fault":
       if (!summary.faults.includes(entry.fault)) summary.faults.push(entry.fault);
   }
+}
+
+function shopViewOf(entry: ShopEntry): PaymentSummary["shop"] {
+  const { method, at } = entry;
+  const view = { method, path: new URL(entry.url).pathname, at, status: null, tookMs: null };
+  if (entry.step === "sent") return { ...view, outcome: "open" };
+  const { answer, fate, tookMs } = entry;
+  const outcome = fate === "answered" && !entry.isPaid ? "unpaid" : fate;
+  return { ...view, outcome, status: answer?.status ?? null, tookMs };
 }
 
 const nothingSaid = { status: null, reason: null, message: null, situation: null, chainTime: null };
@@ -124,7 +152,7 @@ type PaymentTerms = {
 };
 
 /** A payment, or the body of a request in which none could be read. */
-type RequestOrBody = { request: PaymentRequest | undefined; received: ReceivedBody | undefined };
+type RequestOrBody = { request: PaymentRequest | undefined; received: { text: string } | undefined };
 
 /** The terms of a payment, or else what is named in a body that is none, so that its sender finds it among the others. */
 export function termsOf(
@@ -162,7 +190,8 @@ function namedBy({ request, received }: RequestOrBody, networks: NetworkRegistry
 
 /** The summaries of the newest payments, so many at most, newest first: those of an earlier run come last. */
 export function newestSummaries(timeline: Timeline, names: KnownNames, limit?: number): PaymentSummary[] {
-  const newestFirst = [...timeline.records()].sort((a, b) => b.firstSeenAt - a.firstSeenAt);
+  const shown = [...timeline.records()].filter(({ paidBy }) => paidBy === null);
+  const newestFirst = shown.sort((a, b) => b.firstSeenAt - a.firstSeenAt);
   return [...summariesOf(newestFirst.slice(0, limit), names), ...earlierSummaries(timeline)].slice(0, limit);
 }
 
@@ -248,9 +277,27 @@ function describe(entry: Entry): Line[] {
       const details = methods.length === 0 ? {} : { methods: methods.join(", ") };
       return [{ kind: "fault", title: fault, ok: false, details }];
     }
+    case "shop":
+      return [describeShop(entry)];
     case "clock":
       return [];
   }
+}
+
+function describeShop(entry: ShopEntry): Line {
+  const asked = `${entry.method} ${new URL(entry.url).pathname}`;
+  if (entry.step === "sent") {
+    return { kind: "shop", title: `${asked} with ${entry.payment.name}`, details: {} };
+  }
+  const { answer, fate, problem, tookMs } = entry;
+  const ok = answer !== undefined && (answer.status < 400 || !entry.isPaid);
+  return {
+    kind: "shop",
+    title: `${asked}: ${answer?.status ?? fate}`,
+    ok,
+    tookMs,
+    details: facts({ problem }),
+  };
 }
 
 function describeTransaction(entry: Extract<Entry, { kind: "transaction" }>): Line {

@@ -88,6 +88,8 @@ class ChannelTimeline implements Timeline {
   /** The payments that a transaction carries, by its hash; and those of the newest of each txNonce, by that. */
   readonly #carried = new Map<string, readonly WritableRecord[]>();
   readonly #blocks = new Map<string, Message<"block">>();
+  /** Payments at the shop whose answer is not there, by the id of the request. */
+  readonly #atShop = new Map<string, WritableRecord>();
   readonly #lookUps = new Map<string, Promise<bigint | undefined>>();
   readonly #listeners = new Set<EntryListener>();
   readonly #announcer = createAnnouncer();
@@ -124,6 +126,7 @@ class ChannelTimeline implements Timeline {
       on(channels.rpc, (message) => this.#onRpc(message)),
       on(channels.block, (message) => void this.#blocks.set(message.network, message)),
       on(channels.fault, (message) => this.#onFault(message)),
+      on(channels.shop, (message) => this.#onShop(message)),
     ];
   }
 
@@ -162,6 +165,7 @@ class ChannelTimeline implements Timeline {
     this.#others.clear();
     this.#carried.clear();
     this.#blocks.clear();
+    this.#atShop.clear();
     this.#version = 0;
     this.#epoch = randomUUID();
     this.#announcer.announce();
@@ -176,7 +180,7 @@ class ChannelTimeline implements Timeline {
     for (const record of records) {
       record.add(entry, this.#bounds.entries);
       record.version = ++this.#version;
-      (record.request === undefined ? this.#others : this.#payments).count(record);
+      (this.#payments.get(record.id) === record ? this.#payments : this.#others).count(record);
     }
     for (const listener of this.#listeners) {
       try {
@@ -216,7 +220,7 @@ class ChannelTimeline implements Timeline {
 
   /** The record that an answer stands in: of a request that held no payment, one of its own. */
   #recordOf({ payment, body, requestId }: Message<"answer">): WritableRecord {
-    if (payment === undefined) return this.#others.renew(`request-${requestId}`);
+    if (payment === undefined) return this.#recordOfUnreadable(requestId);
     const known = this.#payments.get(payment.settlementId);
     if (known !== undefined) return known;
     const record = this.#payments.renew(payment.settlementId);
@@ -246,7 +250,40 @@ class ChannelTimeline implements Timeline {
 
   #onUnrouted(message: Message<"unrouted">): void {
     if (!isMeantForFacilitator(message)) return;
-    this.#add(message, [this.#others.renew(`request-${message.requestId}`)]);
+    this.#add(message, [this.#recordOfUnreadable(message.requestId)]);
+  }
+
+  /** The record of a request to the facilitator that names no payment: if a shop has one payment, it is about that. */
+  #recordOfUnreadable(requestId: string): WritableRecord {
+    const [only, ...others] = this.#atShop.values();
+    if (only !== undefined && others.length === 0) return only;
+    for (const record of this.#atShop.values()) record.mayBeAsked = true;
+    return this.#others.renew(`request-${requestId}`);
+  }
+
+  #onShop(message: Message<"shop">): void {
+    const { requestId, settlementId } = message;
+    const record =
+      settlementId === undefined
+        ? this.#others.renew(`request-${requestId}`)
+        : this.#payments.renew(settlementId);
+    if (message.step === "ended") {
+      this.#atShop.delete(requestId);
+      this.#add(message, [record]);
+      return;
+    }
+    const { challenge } = message;
+    if (challenge !== undefined && !record.entries.includes(challenge)) {
+      const unpaid = this.#others.get(`request-${challenge.requestId}`);
+      record.add(challenge, this.#bounds.entries);
+      if (unpaid !== undefined) {
+        unpaid.paidBy = record.id;
+        unpaid.version = ++this.#version;
+      }
+    }
+    record.mayBeAsked = false;
+    this.#atShop.set(requestId, record);
+    this.#add(message, [record]);
   }
 
   #onTransaction(message: Message<"transaction">): void {

@@ -297,6 +297,7 @@ const shapes = {
   refused: <path d="m4 4 8 8m0-8-8 8" />,
   undecided: <path d="M8 3.5v5.5m0 3v.4" />,
   open: <path d="M8 2.5a5.5 5.5 0 1 1-5.5 5.5" />,
+  unpaid: <path d="M4 8h8" />,
   copy: (
     <>
       <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />

@@ -45,7 +45,7 @@ export function DetailPane() {
     );
   }
   if (payment === null) return null;
-  const { id, timeline, transaction, body, answers, received, omitted } = payment;
+  const { id, timeline, transaction, body, answers, received, omitted, exchanges } = payment;
   const fix = fixOf(payment);
   return (
     <article aria-label="Payment" key={id}>
@@ -64,6 +64,12 @@ export function DetailPane() {
           {transaction !== null && isLocal.value && (
             <DecodedTransaction key={`${id} ${transaction}`} payment={payment} />
           )}
+          {exchanges.map(({ method, url, header, status, ...said }, index) => (
+            <Folded key={index} title={`${method} ${new URL(url).pathname}: ${status ?? "no answer"}`}>
+              <Facts facts={{ url, "payment header": header }} />
+              <pre>{JSON.stringify(pick(said), null, 2)}</pre>
+            </Folded>
+          ))}
           {body !== null && (
             <Folded title="Request body">
               <pre>{JSON.stringify(body, null, 2)}</pre>
@@ -78,6 +84,12 @@ export function DetailPane() {
       </div>
     </article>
   );
+}
+
+/** What was said between client and shop, as far as something was. */
+function pick({ accepted, challenges, receipt, body }: Partial<PaymentDetail["exchanges"][number]>) {
+  const all = { accepted, challenges, receipt, body };
+  return Object.fromEntries(Object.entries(all).filter(([, one]) => one !== null && `${one}` !== ""));
 }
 
 /** The payment's kind and status, and the actions on it. */
@@ -136,8 +148,9 @@ function Head({ payment, isMended }: { payment: PaymentDetail; isMended: boolean
 }
 
 function titleOf(payment: PaymentDetail): string {
-  const { network, unrouted, verify, settle } = payment;
+  const { network, unrouted, verify, settle, shop } = payment;
   if (unrouted !== null) return whoOf(payment);
+  if (shop !== null) return `${shop.method} ${shop.path}`;
   if ((settle ?? verify)?.status === 401) return "A request without an accepted API key";
   return network === null ? "An unreadable request" : `An unreadable request on ${network}`;
 }

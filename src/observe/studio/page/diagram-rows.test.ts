@@ -111,6 +111,45 @@ describe("the rows of a waterfall", () => {
 });
 
 describe("the steps of a sequence", () => {
+  test("what a proxy saw between client and shop is solid, around what the facilitator did", () => {
+    const exchange = { method: "GET", url: "http://127.0.0.1:4403/report", accepted: null, body: null };
+    const steps = sequenceOf({
+      timeline: [...verify, ...settle],
+      settledAt: at + 70,
+      signed: {},
+      exchanges: [
+        {
+          ...exchange,
+          sentAt: at - 9,
+          endedAt: at - 8,
+          header: null,
+          status: 402,
+          challenges: [{}],
+          receipt: null,
+        },
+        {
+          ...exchange,
+          sentAt: at - 5,
+          endedAt: at + 71,
+          header: "PAYMENT-SIGNATURE",
+          status: 200,
+          challenges: [],
+          receipt: {},
+        },
+      ],
+    });
+    expect(steps.every(({ isSeen }) => isSeen)).toBe(true);
+    const between = steps.filter(({ from, to }) => from + to === 1);
+    expect(between.map(({ from, label, tone }) => [from, label, tone])).toEqual([
+      [0, "GET /report", "plain"],
+      [1, "402 and its offers", "plain"],
+      [0, "GET /report with PAYMENT-SIGNATURE", "plain"],
+      [1, "200 and the receipt", "good"],
+    ]);
+    expect(steps.slice(0, 3)).toEqual(between.slice(0, 3));
+    expect(steps.at(-1)).toBe(between[3]);
+  });
+
   const payment = (timeline: TimelineEntry[], settledAt: number | null = null) => ({
     timeline,
     settledAt,

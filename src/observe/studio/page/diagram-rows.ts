@@ -1,5 +1,5 @@
 import { plural } from "../../../protocol/token-units.ts";
-import type { PaymentDetail, TimelineEntry } from "../../timeline/payment-view.ts";
+import type { ExchangeView, PaymentDetail, TimelineEntry } from "../../timeline/payment-view.ts";
 import { formatGwei, formatMs, inWords, shorten, shortReason } from "./format.ts";
 
 /** One row of a waterfall: something that happened between two times, which may be the same; unix milliseconds. */
@@ -37,7 +37,8 @@ type Draft = { name: string; entries: TimelineEntry[]; start: number; end: numbe
 export function phasesOf(timeline: readonly TimelineEntry[]): Phase[] {
   const byRequest = new Map<string, Draft>();
   for (const entry of timeline) {
-    if (entry.requestId === null) continue;
+    // A request to the shop lasts as long as those to the facilitator that it leads to.
+    if (entry.requestId === null || entry.kind === "shop") continue;
     const draft = byRequest.get(entry.requestId) ?? {
       name: nameOf(entry),
       entries: [],
@@ -183,7 +184,8 @@ const [client, shop, facilitator, chain] = [0, 1, 2, 3];
 /** Requests of one payment that are drawn, the newest. */
 const mostPhases = 4;
 
-type Drawn = Pick<PaymentDetail, "timeline" | "signed" | "settledAt">;
+type Drawn = Pick<PaymentDetail, "timeline" | "signed" | "settledAt"> &
+  Partial<Pick<PaymentDetail, "exchanges">>;
 
 /** How a payment went between client, shop, facilitator and chain, in order. */
 export function sequenceOf(payment: Drawn): SequenceStep[] {
@@ -192,11 +194,36 @@ export function sequenceOf(payment: Drawn): SequenceStep[] {
     .slice(-mostPhases);
   const last = phases.at(-1);
   const isPayment = payment.signed !== null;
+  const { exchanges = [] } = payment;
+  if (exchanges.length > 0) {
+    const parts = [
+      ...exchanges.map((one) => ({ at: one.sentAt, steps: [requestOf(one)] })),
+      ...phases.map((phase) => ({ at: phase.start, steps: stepsOf(phase) })),
+      ...exchanges.flatMap((one) =>
+        one.endedAt === null ? [] : { at: one.endedAt, steps: [answerOf(one)] },
+      ),
+    ];
+    return parts.sort((a, b) => a.at - b.at).flatMap(({ steps }) => steps);
+  }
   return [
     ...(isPayment ? [unseen(client, shop, "request with the signed payment")] : []),
     ...phases.flatMap(stepsOf),
     ...(isPayment && last?.outcome !== undefined ? [unseen(shop, client, answerOfShop(payment, last))] : []),
   ];
+}
+
+/** A request to the shop as the proxy saw it. */
+function requestOf({ method, url, header }: ExchangeView): SequenceStep {
+  const label = `${method} ${new URL(url).pathname}${header === null ? "" : ` with ${header}`}`;
+  return { from: client, to: shop, label, tone: "plain", isSeen: true };
+}
+
+function answerOf({ status, challenges, header, receipt }: ExchangeView): SequenceStep {
+  const offers = challenges.length > 0 && header === null ? " and its offers" : "";
+  const label = `${status ?? "no answer"}${receipt === null ? offers : " and the receipt"}`;
+  const isGood = status !== null && status < 400;
+  const tone = isGood ? "good" : header === null && status === 402 ? "plain" : "bad";
+  return { from: shop, to: client, label, tone, isSeen: true };
 }
 
 function unseen(from: number, to: number, label: string): SequenceStep {

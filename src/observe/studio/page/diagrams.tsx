@@ -16,6 +16,7 @@ const kindWords: Readonly<Record<WaterfallRow["kind"], string>> = {
   rpc: "rpc",
   fault: "fault",
   delivery: "delivery",
+  shop: "shop",
 };
 
 const titles: Readonly<Record<string, string>> = {

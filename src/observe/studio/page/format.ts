@@ -154,7 +154,7 @@ function formatSpan(seconds: number): string {
 }
 
 /** The outcome of a payment, in one word; the same everywhere. */
-export type Status = "settled" | "valid" | "refused" | "undecided" | "open";
+export type Status = "settled" | "valid" | "refused" | "undecided" | "open" | "unpaid";
 
 /** In the order in which filters offer them. */
 export const statusWords: Readonly<Record<Status, string>> = {
@@ -163,15 +163,17 @@ export const statusWords: Readonly<Record<Status, string>> = {
   refused: "Refused",
   undecided: "Undecided",
   open: "In progress",
+  unpaid: "Unpaid",
 };
 
 export const statuses = Object.keys(statusWords) as Status[];
 
-type Answered = Pick<PaymentSummary, "verify" | "settle" | "unrouted" | "settledAt">;
+type Answered = Pick<PaymentSummary, "verify" | "settle" | "unrouted" | "settledAt" | "shop">;
 
-export function statusOf({ verify, settle, unrouted, settledAt }: Answered): Status {
+export function statusOf({ verify, settle, unrouted, settledAt, shop }: Answered): Status {
   if (unrouted !== null) return "refused";
   const last = settle ?? verify;
+  if (last === null && shop !== null) return statusAtShop(shop);
   if (last === null || last.outcome === "open") return settledAt === null ? "open" : "settled";
   // What was settled stays so, whatever is answered to the same payment later.
   if (last.outcome === "settled" || settledAt !== null) return "settled";
@@ -179,10 +181,28 @@ export function statusOf({ verify, settle, unrouted, settledAt }: Answered): Sta
   return ["pending", "undetermined", "abandoned"].includes(last.outcome) ? "undecided" : "refused";
 }
 
+/** The status of what the facilitator was not asked about. */
+function statusAtShop({ outcome, status }: NonNullable<PaymentSummary["shop"]>): Status {
+  if (outcome === "open" || outcome === "unpaid") return outcome;
+  return outcome === "left" || (status !== null && status < 400) ? "undecided" : "refused";
+}
+
+/** What the shop did that the facilitator did not decide. */
+function noteOfShop({ shop, verify, settle, settledAt }: Answered): string {
+  if (shop === null || shop.outcome === "open") return "";
+  if (shop.outcome === "unpaid") return "asks for a payment";
+  if (shop.outcome !== "answered") return shop.outcome === "down" ? "the shop is down" : "the client left";
+  if (settle === null && verify === null) return `${shop.status} by the shop, facilitator not asked`;
+  const isOdd = (settledAt !== null || verify?.outcome === "valid") && (shop.status ?? 0) >= 400;
+  return isOdd ? `the shop answered ${shop.status}` : "";
+}
+
 /** Why the status is not a plain success, in a few words: the reason, the step that gave it, and how often it was asked. */
 export function noteOf(payment: Answered): string {
   const { verify, settle, unrouted, settledAt } = payment;
   if (unrouted !== null) return unrouted.status === 404 ? "no such route" : "another method is needed";
+  const ofShop = noteOfShop(payment);
+  if (ofShop !== "") return ofShop;
   const [name, last] = settle === null ? ["verify", verify] : ["settle", settle];
   if (last === null) return "";
   const { outcome, reason, count } = last;
@@ -218,8 +238,9 @@ export function titleOfNote({ verify, settle, unrouted }: Answered): string {
 }
 
 /** Who pays, or else what was asked for. */
-export function whoOf({ payer, payerName, unrouted, verify, settle }: PaymentSummary): string {
+export function whoOf({ payer, payerName, unrouted, verify, settle, shop }: PaymentSummary): string {
   if (payer !== null) return payerName ?? shorten(payer);
+  if (shop !== null) return `${shop.method} ${shop.path}`;
   if (unrouted !== null) return `${unrouted.method} ${unrouted.path}`;
   // A request without a good key is refused before anything of it is read.
   return (settle ?? verify)?.status === 401 ? "not read" : "unreadable";

@@ -120,13 +120,14 @@ export const refusals = computed(
 export const isFiltered = computed(() => Object.values(filters.value).some((value) => value.trim() !== ""));
 
 function searchable(payment: PaymentSummary): string {
-  const { id, payer, payerName, network, amount, token, transaction, verify, settle, unrouted } = payment;
+  const { id, payer, payerName, network, amount, token, transaction, verify, settle, unrouted, shop } =
+    payment;
   const answers = [verify, settle].flatMap((one) =>
     one === null ? [] : [one.outcome, one.reason, one.message],
   );
   const terms = amount === null ? "" : formatAmount(amount, token);
   const status = statusWords[statusOf(payment)];
-  return [id, payer, payerName, network, terms, transaction, unrouted?.path, status, ...answers]
+  return [id, payer, payerName, network, terms, transaction, unrouted?.path, shop?.path, status, ...answers]
     .concat(payment.faults)
     .join(" ")
     .toLowerCase();
@@ -199,7 +200,8 @@ function takeIn(): void {
   for (const payment of waiting) {
     // Behind all others: the first are those that were quiet for the longest time.
     next.delete(payment.id);
-    next.set(payment.id, payment);
+    // A 402 that was paid is part of the payment.
+    if (payment.paidBy === null) next.set(payment.id, payment);
   }
   for (const id of next.keys()) {
     if (next.size <= mostKept) break;

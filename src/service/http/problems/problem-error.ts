@@ -16,6 +16,7 @@ import {
   UndeterminedError,
 } from "../../../util/errors.ts";
 import { afterWholeRequests } from "../connections/exchange.ts";
+import { warnOfTls } from "../connections/tls-hello.ts";
 
 /** A problem as the answer shows it. */
 export type Classified = { kind: ProblemKind; detail: string; retryAfterSeconds?: number | undefined };
@@ -95,7 +96,8 @@ const answered = new WeakSet<Socket>();
 export function answerClientError(error: ConnectionError, socket: Socket, log: ServiceLog): void {
   if (error.code === "ECONNRESET" || answered.has(socket)) return;
   answered.add(socket);
-  log.debug({ code: error.code }, "not answered: the request is not HTTP, too slow or too large");
+  if (!warnOfTls(error, log))
+    log.debug({ code: error.code }, "not answered: the request is not HTTP, too slow or too large");
   afterWholeRequests(socket, () => {
     if (!socket.writable) return;
     socket.end(answerUnreadableRequest(error.code, randomUUID()));
