@@ -59,7 +59,7 @@ export type Accounts = {
 /** The inputs of a network's check besides the answers to its calls. */
 export type CheckContext = Accounts & {
   network: NetworkConfig;
-  ways: Pick<WaysToPay, "usual">;
+  ways: WaysToPay;
   /** The newest block of the endpoint that answered. */
   head: Head;
   /**

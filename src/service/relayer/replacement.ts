@@ -13,7 +13,7 @@ import { type Batch, callOf, networkOf, type Slot, type TransactionStore } from 
 export type ReplacementOptions = {
   chain: Chain;
   signer: Signer;
-  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  ways: WaysToPay;
   store: Pick<TransactionStore, "addAttempt">;
   now: () => number;
   log: ServiceLog;
