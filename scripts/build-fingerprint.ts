@@ -11,13 +11,11 @@ const sources = [
   "scripts/{build,bundle,replace}*.ts",
   "{package,package-lock,tsconfig,tsconfig.build}.json",
 ];
-/**
- * The file with the hash of dist/'s sources. It is in node_modules, so that a fresh installation causes a new build.
- */
+/** The file with the hash of dist/'s sources. It is in node_modules, so that a fresh installation causes a new build. */
 const file = join(root, "node_modules/.cache/build-fingerprint");
-/** What those sources, their folders and the command looked like then, which `npm start` compares. */
+/** The state of the sources, their folders and the command at the build, which `npm start` compares. */
 const filesFile = join(root, "node_modules/.cache/build-files.json");
-/** What npm has installed. */
+/** The packages that npm has installed. */
 const installed = "node_modules/.package-lock.json";
 const command = "dist/cli/bin.js";
 
@@ -32,7 +30,7 @@ export function fingerprintSources(): string {
   return hash.digest("hex");
 }
 
-/** What tells without reading them whether sources change from now on. */
+/** Shows later, without reading the sources, if any has changed. */
 export function lookAtSources(): Seen {
   const folders = globSync("{src,templates}/**/", { cwd: root });
   return look([...globSync(sources, { cwd: root }), ...folders, installed]);

@@ -32,7 +32,7 @@ const subjects: readonly Subject[] = [
   { kind: "shop", name: "@x402/next", protocol: "v2" },
 ];
 
-/** What the subjects need besides themselves. */
+/** Further packages that the subjects need. */
 const manifest = {
   name: "x402-compatibility",
   private: true,
@@ -115,7 +115,7 @@ async function judge({ kind, name }: Subject): Promise<Pick<Judged, "version" | 
   return { version: z.object({ version: z.string() }).parse(JSON.parse(installed)).version, findings };
 }
 
-/** What a command prints. It may end with 1, as the judge does when it has found something. */
+/** The output of a command. It may end with 1, as the judge does when it has found something. */
 function run(file: string, args: readonly string[], cwd: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   execFile(file, args, { cwd, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {

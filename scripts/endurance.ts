@@ -9,7 +9,7 @@ import { join } from "node:path";
  * some hours on 2 cores; `npm run test:endurance -- kills mixed` runs these parts alone.
  */
 
-/** What each part runs, and how often that tries what it tries; the environment may say otherwise. */
+/** The test of each part, and how often it repeats, unless the environment says otherwise. */
 type Part = { counts: Readonly<Record<string, string>> } & (
   | { files: readonly string[] }
   | { contracts: readonly string[] }

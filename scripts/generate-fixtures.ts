@@ -1,5 +1,5 @@
 /**
- * Writes the scenarios and the signature vectors as JSON to `fixtures/`, with their schemas, docs/errors.md, and the tables of the
+ * Writes the scenarios and the signature vectors as JSON to `fixtures/`, with their schemas, docs/errors.md, and the lists of the
  * guides.
  *
  * `--check` only compares.
@@ -8,15 +8,15 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { errorsGuide } from "../src/observe/studio/errors-page.ts";
-import { agentTables, fillGuide, guideTables } from "./fixtures/guide-tables.ts";
+import { agentLists, fillGuide, fixturesLists } from "./fixtures/guide-lists.ts";
 import { scenariosJson, scenariosSchema } from "./fixtures/scenarios-json.ts";
 import { signatureVectorsJson, signatureVectorsSchema } from "./fixtures/signature-vectors-json.ts";
 import { writeGenerated } from "./write-generated.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const guides = [
-  ["docs/guides/fixtures.md", guideTables()],
-  ["docs/guides/agents.md", agentTables()],
+  ["docs/guides/fixtures.md", fixturesLists()],
+  ["docs/guides/agents.md", agentLists()],
 ] as const;
 
 writeGenerated([
@@ -27,8 +27,7 @@ writeGenerated([
   ["docs/errors.md", errorsGuide()],
   ...(await Promise.all(
     guides.map(
-      async ([guide, tables]) =>
-        [guide, fillGuide(await readFile(`${root}${guide}`, "utf8"), tables)] as const,
+      async ([guide, lists]) => [guide, fillGuide(await readFile(`${root}${guide}`, "utf8"), lists)] as const,
     ),
   )),
 ]);

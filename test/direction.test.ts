@@ -8,7 +8,7 @@ const src = join(import.meta.dirname, "../src");
 const ground = ["util", "protocol", "methods"];
 
 /**
- * What each room of `src/` may import, itself and the {@link ground} aside. Data flows one way, so no room can name one that
+ * The imports that each room of `src/` may have, itself and the {@link ground} aside. Data flows one way, so no room can name one that
  * names it; a test below holds that.
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {

@@ -44,7 +44,7 @@ describe("a missing integrity", () => {
     "node_modules/good/node_modules/@some/tool-mac": { version: "5.0.0", cpu: ["arm64"] },
   });
 
-  /** What a registry says of the package; by default all is well. */
+  /** A registry's answer about the package; by default all is well. */
   type Registry = { keyid?: string; signed?: string; served?: Buffer; tarball?: string; status?: number };
 
   async function complete(given: Registry): Promise<Awaited<ReturnType<typeof completeLockfile>>> {

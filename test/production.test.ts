@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { parser } from "@prometheus-io/lezer-promql";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -14,7 +15,7 @@ import { problemMediaType } from "../src/protocol/problems.ts";
 import { routes } from "../src/protocol/routes.ts";
 
 /*
- * What production/ says exists: metrics, variables, commands, files and routes. Docker, Prometheus and Grafana are not
+ * Everything that production/ names exists: metrics, variables, commands, files and routes. Docker, Prometheus and Grafana are not
  * started here.
  */
 
@@ -85,6 +86,23 @@ const expressions = [
   ...alerts.map(({ alert, expr }) => [alert, expr] as const),
   ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const)),
 ];
+
+/** Where an expression is no PromQL, by the grammar of Prometheus itself. */
+function syntaxErrors(expr: string): string[] {
+  const found: string[] = [];
+  parser.parse(expr).iterate({
+    enter({ type, from }) {
+      if (type.isError) found.push(`at ${from}: ${expr.slice(from, from + 20)}`);
+    },
+  });
+  return found;
+}
+
+test.each(expressions)("%s is PromQL", (_title, expr) => {
+  expect(syntaxErrors(expr)).toEqual([]);
+  // The grammar recovers from what is wrong, and says where.
+  expect(syntaxErrors(`${expr} by (`)).not.toEqual([]);
+});
 
 test.each(expressions)("%s asks for metrics and labels that the service has", async (_title, expr) => {
   const series = await findSeries();

@@ -30,7 +30,7 @@ function partsOf(text: string): string[] {
   return [...clauses, ...commands];
 }
 
-/** What is said in more than one place. */
+/** Sentences that stand in more than one place. */
 function repeatedIn({ title, why, fix }: Said): string[] {
   const parts = [title, why, fix].map((text) => new Set(partsOf(text)));
   const all = parts.flatMap((set) => [...set]);

@@ -43,7 +43,7 @@ const filters: Readonly<Record<string, SettlementFilter>> = {
 };
 
 /**
- * What the ledger's work costs when it holds few settlements and when it holds `many`, on SQLite and on Postgres: of each
+ * The cost of the ledger's work when it holds few settlements and when it holds `many`, on SQLite and on Postgres: of each
  * step the median and the longest time, and for how long this process could do nothing else meanwhile.
  */
 export async function measureLedgers(report: Report, many: number): Promise<void> {

@@ -13,7 +13,7 @@ export async function load(options: {
   headers?: Record<string, string>;
   bodies: readonly string[];
   connections: number;
-  /** What a good answer contains. */
+  /** A part of every good answer. */
   expect: string;
   /** The server's process. */
   pid: number;

@@ -3,7 +3,7 @@ import { cpus, loadavg } from "node:os";
 
 const page = new URL("../../docs/benchmarks.md", import.meta.url);
 
-/** What a run prints: its machine, and a heading and a table at a time. With `--write` it goes into docs/benchmarks.md. */
+/** The output of a run: its machine, and a heading and a table at a time. With `--write` it goes into docs/benchmarks.md. */
 export type Report = { add(text: string): void; end(): void };
 
 /** @param part of docs/benchmarks.md, between two comments that name it */

@@ -27,7 +27,7 @@ export async function startUp(options: readonly string[]) {
   };
 }
 
-/** What payments are signed by: a description, or as much of one. */
+/** The parts of a description that signing a payment needs. */
 export type SigningTerms = Pick<HarnessDescription, "networks">;
 
 /** How payments are paid, and where they go. */

@@ -14,7 +14,6 @@ import { smaller } from "./fees.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
 import { describeError, type RpcAnswer, type RpcCall, type RpcReader } from "./rpc/rpc.ts";
 
-/** Which logs are asked for. */
 export type LogFilter = {
   address: Address;
   /** By position: this topic, one of these, or any. */
@@ -23,7 +22,6 @@ export type LogFilter = {
   about?: Hex | undefined;
 };
 
-/** A log of a block. */
 export type MinedLog = EventLog & LogPlace;
 
 /**
@@ -160,7 +158,6 @@ export type Receipt = {
 /** The same, with the label of the RPC endpoint that gave it, its source. */
 export type EndpointReceipt = Receipt & { readonly endpoint: string };
 
-/** See `Chain.receipts`. */
 export type ReceiptReader = (
   hashes: readonly Hex[],
   options?: { attempt?: number },
@@ -252,7 +249,6 @@ function receiptCall(hash: Hex): RpcCall {
   return { method: "eth_getTransactionReceipt", params: [hash], about: hash };
 }
 
-/** Asks for a transaction, mined or not. */
 export function transactionCall(hash: Hex): RpcCall {
   return { method: "eth_getTransactionByHash", params: [hash], about: hash };
 }

@@ -4,7 +4,6 @@ import { isObject } from "../util/json.ts";
 import type { RpcError } from "./rpc/rpc.ts";
 import { selector } from "./views.ts";
 
-/** Decoded revert data. */
 export type Revert =
   /** `Error(string)`, as USDC reverts. */
   | { kind: "error"; message: string }

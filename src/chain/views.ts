@@ -83,7 +83,6 @@ export type ViewCall = {
   changes?: boolean;
 };
 
-/** The result of one. */
 export type ViewResult = {
   /**
    * The hash of the code at the address; null where there is none. A delegation (EIP-7702) is code too: the 23 bytes

@@ -27,7 +27,7 @@ const approvals = { GAS_SPONSORING: "erc20ApprovalGasSponsoring" };
 
 type Environment = Record<string, string>;
 
-/** What is wrong with the least configuration after some changes, a line for each problem. */
+/** The problems of the smallest configuration after some changes, a line for each. */
 function problemsOf(changes: Environment): string {
   try {
     readEnvironment({ ...minimal, ...changes });

@@ -15,7 +15,6 @@ import { parseJson } from "../util/json.ts";
 import { formatPath, readBy } from "./data-file.ts";
 import { type ByNetwork, InvalidValue, readAddress, readByNetwork, readWholeNumber } from "./values.ts";
 
-/** The default settings of a network. */
 export type NetworkDefaults = {
   /** How many blocks, counting its own, a settlement needs before it is a success. */
   confirmations: number;

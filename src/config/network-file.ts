@@ -76,7 +76,6 @@ const networkSchema = z
     error: "is not the one of caip2",
   });
 
-/** A network as a file writes it. */
 export type NetworkData = z.input<typeof networkSchema>;
 
 /**

@@ -34,6 +34,7 @@ export function readServedNetworks(
   const maxGifts: ByNetwork<bigint> = reader.read("MAX_GIFT") ?? {};
   const dailyGifts: ByNetwork<bigint> = reader.read("DAILY_GIFTS") ?? {};
   const walletFactories = reader.read("WALLET_FACTORIES");
+  const builderCode = reader.read("BUILDER_CODE");
 
   const served = reader.networks.all.filter(({ name }) => reader.isSet(rpcVariableOf(name)));
   if (served.length === 0) {
@@ -84,6 +85,7 @@ export function readServedNetworks(
         reasons,
         gifts: pairGifts(reader, name, maxGifts[name], dailyGifts[name]),
         walletFactories,
+        builderCode,
       },
     ];
   });
@@ -163,7 +165,6 @@ function requireContracts(reader: VariableReader, served: readonly Network[]): v
   }
 }
 
-/** The tokens of a network: its USDC, and what was configured. */
 function allowAssets(
   reader: VariableReader,
   { name, usdc }: Network,

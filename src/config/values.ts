@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { amountForm, readAmount, smallestUnit } from "../payer/terms.ts";
+import { builderCodePattern } from "../protocol/builder-code.ts";
 import { type Address, type Hex, isBytes32, readAddress as parseAddress } from "../protocol/hex.ts";
 import {
   builtInNetworks,
@@ -76,6 +77,13 @@ export type LogLevel = (typeof logLevels)[number];
 
 export function readSwitch(text: string): boolean {
   return readOneOf(["true", "false"])(text) === "true";
+}
+
+export function readBuilderCode(text: string): string {
+  if (!builderCodePattern.test(text)) {
+    throw new InvalidValue(`${quote(text)} is not 1 to 32 lower-case letters, digits and underscores`);
+  }
+  return text;
 }
 
 /** An address to listen on. */

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
+import { networkNames } from "../protocol/networks.ts";
 import { type ConfigurationProblem, KitError } from "../util/errors.ts";
 import { nearest, typosBetween } from "../util/text.ts";
 import { readNamedFile } from "./data-file.ts";
@@ -9,6 +10,7 @@ import { attempt, InvalidValue } from "./values.ts";
 import {
   type AnyVariableName,
   describeVariable,
+  rpcVariableOf,
   type VariablesWithDefault,
   type VariableValue,
   variableNamesWith,
@@ -81,10 +83,7 @@ export function createConfigurationReader(env: Environment): VariableReader {
   };
 }
 
-/**
- * The value of a variable: of its own text, or for a secret, of the file that `NAME_FILE` names. Undefined when
- * neither is set.
- */
+/** The value of a variable: of its own text, or for a secret, of the file that `NAME_FILE` names. Undefined when neither is set. */
 export function readVariable<T>(
   env: Environment,
   name: AnyVariableName,
@@ -131,11 +130,7 @@ const ownPrefixes = [
   "RATE_LIMIT_",
   "METRICS_",
   "SETTLE_WAIT",
-  "BASE_RPC",
-  "BASE_SEPOLIA_RPC",
-  "OPTIMISM_RPC",
-  "OPTIMISM_SEPOLIA_RPC",
-  "POLYGON_RPC",
+  ...networkNames.map((name) => rpcVariableOf(name).replace(/_URL$/, "")),
 ];
 
 /** Kubernetes sets such variables for every service of a namespace, by its name: `OPERATOR_PORT_80_TCP_ADDR`. */
@@ -146,9 +141,7 @@ const ofKubernetes =
 const shortestTypo = 8;
 const mostTypos = 2;
 
-/**
- * Finds variables that are set and unknown, and probably misspelt: instead of them, defaults would be used silently.
- */
+/** Finds variables that are set and unknown, and probably misspelt: instead of them, defaults would be used silently. */
 export function findUnknownVariables(
   env: Readonly<Record<string, string | undefined>>,
   names: readonly AnyVariableName[],

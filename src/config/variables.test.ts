@@ -15,7 +15,7 @@ import {
 } from "./variables.ts";
 
 /*
- * What is written about the variables comes from their table: `vitest run --update` writes .env.example anew.
+ * The documentation of the variables comes from their table: `vitest run --update` writes .env.example anew.
  */
 
 const repository = new URL("../../", import.meta.url);

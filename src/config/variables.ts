@@ -17,6 +17,7 @@ import {
   readAddress,
   readApiKey,
   readBearerToken,
+  readBuilderCode,
   readCoins,
   readCoinsOrNone,
   readContractList,
@@ -75,7 +76,6 @@ function perNetwork(value: (name: BuiltInNetworkName) => number | bigint | strin
   return networkNames.map((name) => `${name}=${value(name)}`).join(",");
 }
 
-/** JSON-RPC URLs of a network's nodes. */
 function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   return {
     summary,
@@ -88,9 +88,7 @@ function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   } as const satisfies Variable;
 }
 
-/**
- * Every variable that a command reads: the parser, `--help` and `.env.example` are made of this, in this order.
- */
+/** Every variable that a command reads: the parser, `--help` and `.env.example` are made of this, in this order. */
 export const variables = {
   BASE_RPC_URL: {
     ...rpcUrls("base"),
@@ -302,6 +300,14 @@ export const variables = {
     example: "0x5FbDB2315678afecb367f032d93F642f64180aa3",
     usedBy: ["serve"],
   },
+  BUILDER_CODE: {
+    summary:
+      "the facilitator's own builder code (ERC-8021), 1 to 32 of `a` to `z`, digits and `_`: it is appended to the calldata of every transaction that settles payments, beside the codes that payments bring by the extension `builder-code`",
+    read: readBuilderCode,
+    unset: "none; codes of payments are appended all the same",
+    example: "bc_my_facilitator",
+    usedBy: ["serve"],
+  },
   ALLOW_ZERO_VALUE: {
     summary: "`true` settles payments of 0 too, which cost gas and pay nothing",
     read: readSwitch,
@@ -504,7 +510,6 @@ export type VariableName = keyof typeof variables;
 /** A variable of the table, or the one of an added network. */
 export type AnyVariableName = VariableName | RpcVariable;
 
-/** The value of a variable as its reader gives it. */
 export type VariableValue<N extends AnyVariableName> = N extends VariableName
   ? ReturnType<(typeof variables)[N]["read"]>
   : readonly [string, ...string[]];
@@ -521,7 +526,6 @@ export function variablesOf(...users: readonly VariableUser[]): readonly Variabl
   return variableNames.filter((name) => users.some((user) => describeVariable(name).usedBy.includes(user)));
 }
 
-/** The row of a variable. */
 export function describeVariable(name: AnyVariableName): Variable {
   const table: Readonly<Record<string, Variable>> = variables;
   return (

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
 import { padded, together } from "../util/concurrency.ts";
 import { bindIdentifiers, createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
 import { createConclude, createConcludedForwards, createConcludedSettles } from "./conclude.ts";
@@ -26,7 +27,6 @@ import { noTransaction, type Settlement } from "./settlement.ts";
 import { createOperatorChanges, introduceSender, readNextTxNonce } from "./tx-nonces.ts";
 
 export type LedgerOptions = {
-  /** An open and migrated database. */
   db: Database;
   /** Names this process among those that share the database; a new one for every start. */
   instanceId: string;
@@ -88,6 +88,23 @@ function createOutcomes(db: Kysely<LedgerTables>, now: () => number): Outcomes {
           .where("state", "=", "submitted")
           .execute(),
       );
+    },
+
+    async networks() {
+      type Row = { network: NetworkName; chain_id: number };
+      // From one chain id to the next of the index: there may be millions of settlements, and there are few chains.
+      const { rows } = await sql<Row>`
+        WITH RECURSIVE chains(chain_id) AS (
+          SELECT MIN(chain_id) FROM settlements
+          UNION ALL
+          SELECT (SELECT MIN(chain_id) FROM settlements WHERE settlements.chain_id > chains.chain_id)
+          FROM chains WHERE chains.chain_id IS NOT NULL
+        )
+        SELECT chain_id,
+          (SELECT network FROM settlements WHERE settlements.chain_id = chains.chain_id LIMIT 1) AS network
+        FROM chains WHERE chain_id IS NOT NULL
+      `.execute(db);
+      return rows.map(({ network, chain_id: chainId }) => ({ network, chainId }));
     },
 
     async unfinished() {

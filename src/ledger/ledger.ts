@@ -16,7 +16,6 @@ import type {
 
 /** A payment that asks to be claimed, with the balance it was checked against. */
 export type ClaimRequest = Claim & {
-  /** The payer's balance of the asset. */
   balance: bigint;
   /** The block at or after which `balance` was read. */
   balanceBlock: bigint;
@@ -224,6 +223,9 @@ export type Outcomes = {
     sender: { chainId: number; operator: Address; txNonce: number },
     sign: () => Promise<SignedAttempt>,
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
+
+  /** The networks that have settlements. */
+  networks(): Promise<readonly { network: NetworkName; chainId: number }[]>;
 
   /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
   unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;

@@ -1,6 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { backends, useTestDatabase } from "../../test/support/databases.ts";
-import { failed, hashOf, openTestLedger, paymentOf, settled } from "../../test/support/ledger/test-ledger.ts";
+import {
+  failed,
+  hashOf,
+  openTestLedger,
+  operator,
+  paymentOf,
+  settled,
+  signAsIf,
+} from "../../test/support/ledger/test-ledger.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { SettlesOf } from "./ledger.ts";
 
@@ -103,5 +111,23 @@ describe.each(backends)("on $name, settles of the last minutes", (backend) => {
     await decide(failed, { payer: 6 });
     await decide(failed, { payerCode: hashOf("a third"), payer: 7, organizationId: "org_bakery" });
     expect(await recent(ofShop)).toEqual({ underWay: 1, settled: 1, reverted: 2, lastRevertedAt: last });
+  });
+});
+
+describe.each(backends)("on $name, the networks that have settlements", (backend) => {
+  const database = useTestDatabase(backend);
+
+  test("are found by their chains", async () => {
+    const { ledger } = await openTestLedger(database);
+    expect(await ledger.outcomes.networks()).toEqual([]);
+    await ledger.claimAll([paymentOf("a"), paymentOf("b")]);
+    const other = { address: operator, chainId: 43_114, maxUnmined: 16 };
+    await ledger.introduceOperator(other.chainId, operator, 0);
+    const payment = { ...paymentOf("c"), chainId: other.chainId, network: "avalanche", id: hashOf("c") };
+    await ledger.claim(other, [payment], async () => ({ ...(await signAsIf(0)), hash: hashOf("other") }));
+    expect(await ledger.outcomes.networks()).toEqual([
+      { network: "base", chainId },
+      { network: "avalanche", chainId: 43_114 },
+    ]);
   });
 });

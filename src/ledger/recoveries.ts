@@ -15,7 +15,6 @@ export type RecoveryProof = { transactionHash: Hex; logIndex: number; blockNumbe
 export const recoveryStates = ["queued", "sent", "forwarded"] as const;
 export type RecoveryState = (typeof recoveryStates)[number];
 
-/** The recovery of one failed settlement. */
 export type Recovery = {
   proof: RecoveryProof;
   state: RecoveryState;

@@ -7,10 +7,8 @@ export type RequirementParts = {
   x402Version: X402Version;
   network: Pick<Network, "name" | "caip2">;
   asset: Pick<Asset, "address" | "name" | "version">;
-  /** The facilitator contract of the network. */
   payTo: Address;
   amount: bigint;
-  /** The URL that is paid for. */
   resource: string;
   description?: string;
   maxTimeoutSeconds?: number;

@@ -18,6 +18,11 @@ export const callViewSchema = z.object({
       ...forTimes(() => z.string()),
     }),
   ),
+  /** The builder codes behind the calldata (ERC-8021); absent without any. */
+  codes: z
+    .object({ app: z.string(), wallet: z.string(), services: z.array(z.string()).readonly() })
+    .partial()
+    .optional(),
 });
 
 export type CallView = z.infer<typeof callViewSchema>;

@@ -7,7 +7,6 @@ import { methods, type Scheme, type TransferMethod } from "./table.ts";
 
 export { methods, type Scheme, type TransferMethod };
 
-/** How a payment is paid. */
 export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   const method = methods.find(({ name }) => name === payment.method);
   if (method === undefined) throw new Error(`unknown payment method: ${payment.method}`);

@@ -8,14 +8,13 @@ import {
 import type { Permit } from "./permit2/permit.ts";
 import { type PayerSigner, type PermitSigner, permitMembers } from "./permit2/sign-permit.ts";
 
-/** The terms that a payer signs. */
 export type PayerTerms = AuthorizationTerms &
   SignedInstead & {
     /** `extra` of the offer. */
     extra?: unknown;
   };
 
-/** What is signed in place of the terms. */
+/** Members that are signed in place of the terms. */
 export type SignedInstead = {
   /** Members of the authorization that are to be signed as they stand here, right or wrong. */
   authorization?: Partial<Omit<Authorization, "from">> | undefined;

@@ -7,7 +7,6 @@ import { exactPermit2Method, uptoPermit2Method } from "./permit2/permit2-methods
  */
 const table = [uptoPermit2Method, exactPermit2Method, exactEip3009Method] as const;
 
-/** The scheme that offers and payments name. */
 export type Scheme = (typeof table)[number]["scheme"];
 
 /** How a token moves: `assetTransferMethod` of an offer. */

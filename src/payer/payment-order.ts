@@ -78,7 +78,6 @@ export const orderSchema = strictMembers({
 
 export type PaymentOrder = z.infer<typeof orderSchema>;
 
-/** The answer of `POST /__payment`. */
 const signedOrderSchema = {
   type: "object",
   required: ["body", "settleBody", "header", "payer", "network"],
@@ -96,7 +95,6 @@ const signedOrderSchema = {
   },
 } as const;
 
-/** `POST /__payment`, for OpenAPI. */
 export const orderRoute = {
   id: "signPayment",
   summary: "Signs a payment, which is not sent anywhere",

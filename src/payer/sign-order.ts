@@ -13,11 +13,9 @@ import { testPayers } from "./test-payers.ts";
 
 /** A signed payment as it travels. */
 export type SignedOrder = {
-  /** The body of a verify. */
   body: object;
   /** The body of a settle, which takes less if scheme “upto” is ordered for less than the maximum. */
   settleBody: object;
-  /** The header that buys at a shop. */
   header: { name: string; value: string };
   payer: Address;
   network: string;

@@ -68,7 +68,6 @@ export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerN
   x402Version?: X402Version | undefined;
   /** Seconds from the chain's time until the payment expires; 600 by default. */
   validForSeconds?: number | undefined;
-  /** The URL that is paid for. */
   resource?: string | undefined;
 };
 

@@ -15,7 +15,6 @@ import { settlementStates } from "./settlement-query.ts";
 import { payToPolicies } from "./signed-payment.ts";
 import { strictnesses, warningCodes } from "./strictness.ts";
 
-/** The reasons of a v2 settle. */
 export const settleErrorReasonsV2: [SettleErrorReasonV2, ...SettleErrorReasonV2[]] = [
   ...invalidReasons,
   "settlement_pending",
@@ -274,12 +273,10 @@ export const settlementListSchema = z.object({
 
 export type SettlementList = z.infer<typeof settlementListSchema>;
 
-/** The answer of `/livez` and `/health`. */
 export const livenessSchema = z.object({ status: z.literal("ok") });
 
 const networkHealthSchema = z.object({ ready: z.boolean(), detail: z.string() });
 
-/** The answer of `/readyz`. */
 export const readinessSchema = z.object({
   status: z.enum(["ready", "degraded", "not ready"]),
   networks: z.record(z.string(), networkHealthSchema),

@@ -26,16 +26,16 @@ const now = 1_800_000_000n;
 const payer = privateKeyToAccount(testPayers.funded.privateKey);
 
 type Shop = {
-  /** What the payer signs instead. */
+  /** Members that the payer signs instead. */
   signs?: Partial<AuthorizationTerms>;
   signer?: typeof payer;
-  /** What the shop asks for instead. */
+  /** Members that the shop asks for instead. */
   payTo?: Address;
   amount?: bigint;
   network?: Network;
   asset?: Asset;
   x402Version?: 1 | 2;
-  /** What becomes of the finished body. */
+  /** Changes the finished body. */
   change?: (body: Record<string, Record<string, unknown>>) => void;
 };
 

@@ -40,7 +40,6 @@ const valueText: ReasonText = {
   fix: "Sign exactly the required amount.",
 };
 
-/** The reasons of verify and settle. */
 export const reasonTexts: Readonly<
   Record<InvalidReason | SettleErrorReasonV2 | "unexpected_verify_error", ReasonText>
 > = {
@@ -564,7 +563,6 @@ export function adviceOnAnswer(
   return { fact, why: own.why ?? "", fix: withLocal(own.fix ?? advice ?? fix, locally) };
 }
 
-/** The texts about a reason and about its situation. */
 function textsOf(
   reason: string,
   situation: unknown,

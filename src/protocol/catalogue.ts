@@ -327,7 +327,6 @@ export function isDecidedBy(
   return rows.length > 0 && rows.every(({ decidedBy }) => deciders.includes(decidedBy));
 }
 
-/** The reason that is given in a situation. */
 export function reasonOf(situation: RefusedSituation): InvalidReason {
   return invalidReasons.find((reason) => situation in reasons[reason].situations) as InvalidReason;
 }

@@ -46,7 +46,6 @@ export function computeKeccakBy(implementation: (bytes: Uint8Array) => Uint8Arra
   hash = implementation;
 }
 
-/** keccak256 of bytes. */
 export function keccakBytes(bytes: Uint8Array): Uint8Array {
   return hash(bytes);
 }
@@ -54,7 +53,6 @@ export function keccakBytes(bytes: Uint8Array): Uint8Array {
 /** Where short messages are put to be hashed: memory of their own takes longer than their hash. */
 const message = new Uint8Array(1_024);
 
-/** keccak256 of bytes given as hex, as hex. */
 export function keccak256(bytes: Hex): Hex {
   const size = (bytes.length - 2) / 2;
   return toHex(hash(size > message.length ? toBytes(bytes) : readBytes(bytes, message.subarray(0, size))));

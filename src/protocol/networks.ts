@@ -3,7 +3,6 @@ import { type Address, sameAddress } from "./hex.ts";
 /** The networks that are built in, by their x402 v1 names. */
 export const networkNames = ["base", "base-sepolia", "optimism", "optimism-sepolia", "polygon"] as const;
 
-/** A network that is built in. */
 export type BuiltInNetworkName = (typeof networkNames)[number];
 
 /** A network by its x402 v1 name: a built-in one, or one that was added as data. */

@@ -18,7 +18,6 @@ export type PaymentIdentifier = {
 
 const format = /^[a-zA-Z0-9_-]{16,128}$/;
 
-/** The problem with an identifier. */
 export const identifierProblems = {
   malformed: `extensions.${paymentIdentifierExtension} must have info, an object, with an id of 16 to 128 letters, digits, hyphens and underscores`,
   missing: `extensions.${paymentIdentifierExtension} says that an id is required, and has none in info`,

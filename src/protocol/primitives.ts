@@ -21,7 +21,6 @@ export const address = z
   .transform((text) => text as Address)
   .meta({ description: "An address", example: "0x857b06519E91e3A54538791bDbb0E22373e36b66" });
 
-/** 32 bytes as hex. */
 export const bytes32 = z
   .string(faults.text)
   .regex(forms.bytes32, faults.bytes32)

@@ -23,7 +23,7 @@ const byReason: Readonly<Partial<Record<InvalidReason, Names>>> = {
 
 const failed = "invalid_exact_evm_transaction_failed";
 
-/** What the token refuses, for no reason that it looks for. Of settle it simulates scheme “upto” alone: others fail as they are sent. */
+/** Refusals by the token, for no reason that it looks for. Of settle it simulates scheme “upto” alone: others fail as they are sent. */
 const wouldFail = {
   eip3009: { verify: "invalid_exact_evm_transaction_simulation_failed", settle: failed },
   permit2: { verify: "permit2_simulation_failed", settle: failed },

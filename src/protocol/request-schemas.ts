@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { builderCodeExtension } from "./builder-code.ts";
 import { sameAddress } from "./hex.ts";
 import type { NetworkRegistry } from "./networks.ts";
 import { paymentIdentifierExtension } from "./payment-identifier.ts";
@@ -91,7 +92,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payloads: Pay
             example: { url: "https://…" },
           }),
           extensions: anything.meta({
-            description: `By name; ${paymentIdentifierExtension} is understood: info.id names the payment, 16 to 128 letters, digits, hyphens and underscores`,
+            description: `By name; ${paymentIdentifierExtension} is understood: info.id names the payment, 16 to 128 letters, digits, hyphens and underscores. The codes of ${builderCodeExtension} are appended to the calldata that settles it`,
           }),
         }),
         paymentRequirements: z.object({

@@ -1,3 +1,4 @@
+import type { BuilderCodes } from "./builder-code.ts";
 import { type Invalid, type InvalidPart, invalidAt } from "./catalogue.ts";
 import { type Address, type Hex, isAddress, sameAddress } from "./hex.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
@@ -55,6 +56,8 @@ export type PaymentRequest = Envelope & {
   };
   /** The payment's identifier by the payer's client, in version 2. */
   identifier?: PaymentIdentifier;
+  /** The builder codes that it claims; read by the service alone, since only a chain keeps them. */
+  codes?: BuilderCodes;
   /** The problem with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
   identifierProblem?: string;
 };

@@ -36,7 +36,7 @@ const schema = z
   })
   .partial();
 
-/** What the schema makes of a query. */
+/** A query as the schema reads it. */
 function bySchema(parameters: Record<string, string>) {
   const { data, error } = schema.safeParse(parameters);
   if (error === undefined) return { query: data };

@@ -10,7 +10,6 @@ export const largestPage = 100;
 /** Settlements on a page, unless the query says how many. */
 export const usualPage = 50;
 
-/** The sentences about wrong parameters. */
 const queryFaults = {
   network: "is not a network of this service",
   state: `must be one of ${settlementStates.join(", ")}`,

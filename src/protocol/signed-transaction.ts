@@ -23,7 +23,6 @@ export type ForeignTransaction = TransactionFields & {
   value: bigint;
   raw: Hex;
   hash: Hex;
-  /** The signed message. */
   digest: Hex;
   /** r, s and v of 27 or 28, whatever they are worth. */
   signature: Hex;

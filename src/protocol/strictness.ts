@@ -20,7 +20,6 @@ export type Strictness = (typeof strictnesses)[number];
 /** Something in a good payment that another facilitator refuses, or that was ignored. */
 export type Warning = { code: WarningCode; at: string; message: string };
 
-/** The codes of warnings. */
 export const warningCodes = [
   "short_form",
   "extra_incomplete",

@@ -63,7 +63,7 @@ export type ServiceOptions = {
 };
 
 /**
- * What a service works with. {@link openParts} makes the real ones; a test of crashes and faults gives
+ * The parts that a service works with. {@link openParts} makes the real ones; a test of crashes and faults gives
  * the service others, which stand between the service and the real ones.
  */
 export type ServiceParts = {

@@ -8,7 +8,7 @@ import { clockOf } from "../ledger/database/database.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
-import { addToBuiltIn, type NetworkName } from "../protocol/networks.ts";
+import { addToBuiltIn, type Network, type NetworkName } from "../protocol/networks.ts";
 import { createPending } from "../util/concurrency.ts";
 import { ConfigurationError } from "../util/errors.ts";
 import { type Catalog, createCatalog } from "./discovery/catalog.ts";
@@ -104,19 +104,21 @@ export async function createService(
 ): Promise<Service> {
   const core = createCore(options, parts);
   const { facilitator, organizations, catalog, checkHealth } = core;
-  const creation = createApp({
-    facilitator,
-    knownNetworks: addToBuiltIn(options.networks),
-    parse: options.ways?.parse,
-    organizations,
-    catalog,
-    checkHealth,
-    serviceId: parts.serviceId,
-    now: () => Date.now(),
-    anonymousVerify: options.anonymousVerify ?? false,
-    logger: options.logger,
-    ...options.http,
-  });
+  const creation = parts.ledger.outcomes.networks().then((claimed) =>
+    createApp({
+      facilitator,
+      knownNetworks: addToBuiltIn([...options.networks, ...withoutConfiguration(claimed, options.networks)]),
+      parse: options.ways?.parse,
+      organizations,
+      catalog,
+      checkHealth,
+      serviceId: parts.serviceId,
+      now: () => Date.now(),
+      anonymousVerify: options.anonymousVerify ?? false,
+      logger: options.logger,
+      ...options.http,
+    }),
+  );
   const app = await creation.catch(async (error: unknown) => {
     await core.stop();
     await core.close();
@@ -145,6 +147,26 @@ export async function createService(
       await core.close();
     },
   };
+}
+
+/**
+ * Networks that are configured no more and have settlements: payments of them are found, and judged by their claims. No token is
+ * known there, so that a claim says what its payer signed.
+ */
+function withoutConfiguration(
+  claimed: readonly { network: NetworkName; chainId: number }[],
+  configured: readonly Network[],
+): Network[] {
+  const left = claimed.filter(({ chainId }) => configured.every((network) => network.chainId !== chainId));
+  return left.map(({ network: name, chainId }) => ({
+    name,
+    chainId,
+    caip2: `eip155:${chainId}`,
+    tier: "mainnet",
+    usdc: { address: `0x${"00".repeat(20)}`, name: "", version: "", decimals: 0 },
+    blockTimeMs: 0,
+    nativeCoin: "",
+  }));
 }
 
 /** Everything of the service but its HTTP, which it can be put behind with `createApp`. */

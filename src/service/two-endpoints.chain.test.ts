@@ -7,7 +7,7 @@ import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "../.
 import { createLocalSigner } from "../chain/signing/local-signer.ts";
 
 /*
- * What the service says of a payment when its endpoints say different things. Tests that mostly wait run at
+ * The service's answers when its endpoints disagree about a payment. Tests that mostly wait run at
  * the same time, each with a service and an operator of its own.
  */
 

@@ -47,7 +47,6 @@ function codeOf(error: unknown): ErrorCode {
 export type ConfigurationProblem = {
   /** The variable or option, as the user spells it: `BASE_RPC_URL`, `--port`. */
   name: string;
-  /** The problem with it. */
   problem: string;
   /** A value that would work. */
   example?: string;

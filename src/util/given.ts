@@ -16,7 +16,6 @@ export type Wanted = {
   readonly isNeeded?: boolean;
 };
 
-/** The options of a function, by name. */
 export type WantedOptions = Readonly<Record<string, Wanted>>;
 
 const isPlain = (value: unknown): value is object =>

@@ -22,7 +22,6 @@ export type HttpRequest = {
   maxBytes?: number;
   /** Any other status is a failure at once, its body unread. */
   onlyStatus?: number;
-  /** Ends the exchange when it aborts. */
   signal?: AbortSignal;
   /** `false` for a connection of its own; by default the connections of the process, which are kept open. */
   agent?: Agent | false;

@@ -22,7 +22,6 @@ const isScriptOfCheckout = ["start", "x402-kit"].includes(npmEvent) && npmPackag
 export const isRunByNpm =
   isScriptOfCheckout || npmEvent === "npx" || (/\bx402-kit\b/.test(npmScript) && !npmScript.includes("&"));
 
-/** The folder of this package. */
 const rootFolder = () => resolve(packageFile(""));
 
 /** Set this on the day of publication, and follow docs/publishing.md: until then npm has no package of this name. */
@@ -59,7 +58,6 @@ export function enterCallersFolder(): void {
     process.chdir(callersFolder);
 }
 
-/** Returns true if it is the folder of this package. */
 export function isPackageFolder(folder: string): boolean {
   const found = statSync(folder, { bigint: true, throwIfNoEntry: false });
   const own = statSync(rootFolder(), { bigint: true });

@@ -1,6 +1,5 @@
 import type { z } from "zod";
 
-/** Characters of a value that are shown. */
 const mostShown = 80;
 
 /**

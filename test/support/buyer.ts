@@ -6,7 +6,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
 
-/** What signs for the public clients: a viem account, or anything like it. */
+/** A signer for the public clients: a viem account, or anything like it. */
 export type BuyerAccount = ConstructorParameters<typeof ExactEvmScheme>[0];
 
 type SpendControls = Parameters<x402Client["setSpendControls"]>[0];
@@ -17,7 +17,7 @@ export type Purchase = {
   body: unknown;
   /** The payment's header as it was sent, to send it again. */
   payment: PaymentHeader;
-  /** What the receipt header says; undefined without one. */
+  /** The decoded receipt header; undefined without one. */
   receipt: ReturnType<typeof decodePaymentResponseHeader> | undefined;
   /** Why the server asks for payment again; undefined when it does not. */
   refusal: string | undefined;

@@ -24,7 +24,7 @@ export type CliProcess = AsyncDisposable & {
   readonly ended: Promise<End>;
   /** The processes that it has started and that were seen so far, by their pids. */
   descendants(): ReadonlySet<number>;
-  /** What is left three seconds after its end: processes it has started, and temporary files. */
+  /** Processes and temporary files that are left three seconds after its end. */
   leftovers(): Promise<{ processes: number[]; files: string[] }>;
 };
 
@@ -66,7 +66,6 @@ export async function startWithNpx(folder: string, args: readonly string[]): Pro
   return start("npx", ["--no-install", "x402-kit", ...args], { cwd: folder });
 }
 
-/** Starts a shell script of a folder. */
 export function startScript(
   folder: string,
   script: string,

@@ -61,7 +61,7 @@ export type TestDeployment = {
   sendTogether(calls: readonly { to: Address; data: Hex }[]): Promise<TransactionReceipt>;
   /** Submits an authorization straight to the token, as anyone can who has seen it. */
   submitDirectly(call: SettleCall): Promise<TransactionReceipt>;
-  /** What {@link submitDirectly} calls the token with. */
+  /** The payment that {@link submitDirectly} sends to the token. */
   encodeDirectSubmission(call: SettleCall): Hex;
   /** The calldata with which a payer, by name, cancels an authorization. */
   encodeCancellation(payer: string, call: SettleCall): Promise<Hex>;
@@ -237,7 +237,6 @@ export async function deployContracts(): Promise<TestDeployment> {
     stop: () => anvil.stop(),
   };
 
-  /** Calls a function of the token, as its owner. */
   async function callToken(functionName: "mint" | "blacklist" | "pause", args: readonly unknown[]) {
     await send(usdc, encodeFunctionData({ abi: mockUsdcAbi as Abi, functionName, args }));
   }

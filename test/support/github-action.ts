@@ -115,7 +115,7 @@ export async function runAction(file: string, given: Readonly<Record<string, str
   return { failed, read, outputs, printed: printed.join("") };
 }
 
-/** What is wrong with how a workflow of the examples uses an action: unknown inputs and outputs, and missing inputs. */
+/** Mistakes of a workflow of the examples in using an action: unknown inputs and outputs, and missing inputs. */
 export async function checkWorkflow(workflowFile: string, actionFile: string): Promise<string[]> {
   const { inputs, outputs } = await readYaml(actionFile, action);
   const { jobs } = await readYaml(workflowFile, workflow);

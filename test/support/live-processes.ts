@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Whether a process runs. One that has ended and waits for its parent to notice does not. */
+/** Returns true if a process runs. One that has ended and waits for its parent to notice does not. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

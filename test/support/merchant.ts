@@ -9,7 +9,7 @@ import { type LoopbackServer, listenOnLoopback } from "./loopback-server.ts";
 /** The URL of a merchant's facilitator, and the API key for it, if any. */
 export type FacilitatorAccess = { url: string; apiKey?: string };
 
-/** What a path costs: the network by its v2 name, and a price as the public server takes it. */
+/** The price of a path: the network by its v2 name, and a price as the public server takes it. */
 export type Offer = {
   /** “exact” by default. */
   scheme?: "exact" | "upto";
@@ -19,7 +19,7 @@ export type Offer = {
   /** How it is to be paid: what the route adds to `extra` of the requirements. */
   extra?: { assetTransferMethod?: "permit2"; paymentFlow?: "upfront" };
   maxTimeoutSeconds?: number;
-  /** What it declares to its buyers beside the requirements. */
+  /** Extensions that it declares to its buyers. */
   extensions?: Record<string, unknown>;
   /** Of scheme “upto”: what the content costs in the end, as the public helper takes it: an amount, or a share such as "25%". */
   charge?: string;

@@ -23,9 +23,7 @@ const status =
   (_, response) =>
     void response.writeHead(code, headers).end();
 
-/**
- * Ways in which a node misbehaves, each made from a well-behaved one. `kind` is how the failure is counted.
- */
+/** Ways in which a node misbehaves, each made from a well-behaved one. `kind` is how the failure is counted. */
 export const misbehaviours: Readonly<Record<string, { kind: string; of: (well: Behaviour) => Behaviour }>> = {
   silence: { kind: "timeout", of: () => () => {} },
   "an answer after its time": {

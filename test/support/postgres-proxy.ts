@@ -11,7 +11,7 @@ export type ProxiedStatement = {
 };
 
 /**
- * What happens to a statement:
+ * The fate of a statement:
  * - `pass`: the server gets it;
  * - `cut`: its connection is cut, and the server never gets it;
  * - `cut after`: the server runs it, and then the connection is cut before the answer has arrived;

@@ -15,7 +15,7 @@ import { programs, programsVariable } from "./programs.ts";
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const cache = join(repository, "node_modules/.cache/test-programs");
 
-/** What is read beside the code is still found from where the code stands. */
+/** Files beside the code are still found relative to it. */
 const keepLocations: Plugin = {
   name: "keep-locations",
   transform: {

@@ -22,7 +22,6 @@ export type RealChain = {
   stop(): Promise<void>;
 };
 
-/** Starts such a chain. */
 export async function startRealChain(of: BuiltInNetworkName | Network): Promise<RealChain> {
   const { name, chainId, usdc, tier } = typeof of === "string" ? networks[of] : of;
   const watchdog = startWatchdog();

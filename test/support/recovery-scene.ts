@@ -86,7 +86,7 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
     terms?: Partial<Pick<Permit, "to" | "token" | "nonce" | "deadline" | "amount">> & {
       payTo?: Address;
       max?: bigint;
-      /** What is paid with, USDC by default. */
+      /** The token to pay with, USDC by default. */
       asset?: Asset;
       /** An approval that is sent along, with the members that are given. */
       approval?: Partial<Omit<ApprovalTerms, "asset" | "chainId">>;

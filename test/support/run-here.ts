@@ -26,3 +26,8 @@ export async function runHere(
   });
   return { code, stdout, stderr };
 }
+
+/** The options, variables and networks that are named as wrong, in their order. */
+export function problemsIn(stderr: string): readonly string[] {
+  return stderr.match(/(?<=^ {2})\S+(?=: )/gm) ?? [];
+}

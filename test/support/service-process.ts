@@ -59,7 +59,7 @@ export async function startServiceProcess(
     leaseMs?: number;
     /** The block time in the service's configuration; short by default, so that it polls often. */
     blockTimeMs?: number;
-    /** Whether payments are made in the way that only tests have. */
+    /** True if payments use the method that only tests have. */
     transferFrom?: boolean;
   } = {},
 ): Promise<ServiceProcess> {

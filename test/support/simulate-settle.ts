@@ -2,7 +2,7 @@ import type { Chain, Simulation } from "../../src/chain/chain.ts";
 import { exactEip3009Settling } from "../../src/methods/exact-eip3009/on-chain/eip3009-settling.ts";
 import type { SettleCall } from "../../src/methods/on-chain/settling.ts";
 
-/** What settling a payment would do now. */
+/** Simulates settling a payment now. */
 export async function simulateSettle(
   chain: Chain,
   call: SettleCall,

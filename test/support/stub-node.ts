@@ -46,7 +46,6 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Answers every call with a result. */
 export function answering(result: (call: ReceivedCall) => unknown): Behaviour {
   return (calls, response) =>
     sendJson(

@@ -30,7 +30,7 @@ const cors = {
   "Access-Control-Allow-Headers": "payment-signature, x-payment",
 };
 
-/** What a good shop offers on base. */
+/** The offer of a good shop on base. */
 export function offerOf({ x402Version = 2, offer, extra }: StubShop, url: string): Json {
   const { usdc } = networks.base;
   const amount =

@@ -1,6 +1,6 @@
 import { appendFileSync } from "node:fs";
 
-/** What went wrong in one run, one line each. */
+/** The faults of one run, one line each. */
 export type Findings = {
   lost: string[];
   paidTwice: string[];

@@ -15,7 +15,7 @@ export type TransactionPooler = {
   url: string;
   /** How many transactions went over each of the server's connections. */
   transactions(): readonly number[];
-  /** What clients did that such a pooler does not allow, or that would leak into other sessions. */
+  /** Statements that such a pooler does not allow, or that would leak into other sessions. */
   complaints(): readonly string[];
   /** Ends all connections, of clients and to the server, as a restart does. */
   cut(): void;

@@ -20,7 +20,6 @@ export type ProxiedDeployment = {
   forward: Behaviour;
   /** The newest block when the test began. */
   startBlock(): bigint;
-  /** Sends a transaction as the operator, and gives its receipt. */
   sendAsOperator(transaction: Transaction): Promise<Receipt>;
 };
 

@@ -80,7 +80,7 @@ export type WayPayment = {
   /** Of the verify call: the same, except where less than the maximum is settled. */
   readonly verifyBody: Body;
   readonly payer: Address;
-  /** What is to reach the recipient, in the asset's smallest unit. */
+  /** The amount for the recipient, in the asset's smallest unit. */
   readonly due: bigint;
   readonly id: Hex;
 };

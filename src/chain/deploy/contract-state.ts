@@ -71,7 +71,6 @@ export type ContractState = {
 const readGas = 100_000;
 const views: readonly Hex[] = ["defaultAdmin()", "defaultAdminDelay()", "paused()"].map(selector);
 
-/** Reads the contract at an address, with one request. */
 export async function readContract(
   rpc: RpcReader,
   address: Address,

@@ -15,7 +15,6 @@ export type ContractCall = { to: Address; data: Hex };
 export type PricedTransaction = ContractCall & {
   /** The gas that the node estimates. */
   gas: bigint;
-  /** The gas limit. */
   gasLimit: bigint;
   /** `fees` is what it offers; `perGas`, what it pays as long as the base fee stays where it is. */
   price: { fees: Fees; perGas: bigint };

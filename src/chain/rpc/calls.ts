@@ -17,13 +17,10 @@ export type Head = {
  * Each call is one object, so that questions that share a request ask for it once.
  */
 
-/** Asks for the newest block. */
 export const headCall: RpcCall = { method: "eth_getBlockByNumber", params: ["latest", false] };
 
-/** Asks which chain a node serves. */
 export const chainIdCall: RpcCall = { method: "eth_chainId", params: [] };
 
-/** Asks for an account's native coins. */
 export function nativeBalanceCall(account: Address): RpcCall {
   return { method: "eth_getBalance", params: [account, "latest"] };
 }
@@ -65,7 +62,6 @@ export async function readHeadTime(node: Pick<LocalRpc, "request">, name: string
 /** Asks a node single calls; what it refuses is an answer, too. */
 export type AskNode = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>;
 
-/** Asks a local node. */
 export function askNode(rpcUrl: string): AskNode {
   const rpc = createLocalRpc(rpcUrl);
   return async (method, ...params) => {

@@ -47,7 +47,6 @@ export type Endpoint = {
 export type EndpointOptions = {
   label: string;
   url: URL;
-  /** The longest that a request takes. */
   timeoutMs: number;
   firstPauseMs: number;
   longestPauseMs: number;
@@ -57,7 +56,6 @@ export type EndpointOptions = {
   /** The expectations for its answers; undefined for a network's only endpoint. */
   expected: { chainId: number; maxLagBlocks: bigint; highest: HighestHead } | undefined;
   observer: RpcObserver;
-  /** Called after every failure. */
   onFailure: (endpoint: Endpoint) => void;
 };
 

@@ -51,7 +51,6 @@ export type FailoverOptions = {
   chainId: number;
   /** In order of preference. */
   urls: readonly URL[];
-  /** The longest that a request takes. */
   timeoutMs: number;
   /** Before a failed read is tried again at the only endpoint. */
   retryDelayMs: number;
@@ -266,7 +265,6 @@ const slowFactor = 4;
 function createProber(options: {
   endpoints: readonly Endpoint[];
   pace: { probeMs: number; restAfterMs: number; slowMs: number };
-  /** The longest that a probe takes. */
   timeoutMs: number;
   now: () => number;
 }) {

@@ -18,7 +18,6 @@ export type Question = readonly RpcCall[];
 /** The error a node returns instead of a result. `message` is for people; no code reads it. */
 export type RpcError = { code: number | undefined; message: string; data: unknown };
 
-/** A node's answer to one call. */
 export type RpcAnswer =
   | { readonly result: unknown; readonly error?: undefined }
   | { readonly result?: undefined; readonly error: RpcError };

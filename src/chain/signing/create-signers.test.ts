@@ -53,7 +53,7 @@ afterEach(() => close());
 const remote = (url = `http://${origin}/v2/the-secret-path`, timeoutMs = 2_000) =>
   createRemoteSigner({ url, address: operator.address, timeoutMs });
 
-/** What a well-behaved signer does with the parameters it is given. */
+/** Signs as a well-behaved signer does. */
 function sign(
   params: Record<string, string>,
   changes: object = {},

@@ -29,7 +29,6 @@ export async function createSigners(operators: Operators): Promise<readonly [Sig
 export type RemoteSignerOptions = {
   /** Where it answers JSON-RPC. A user name and password in it are sent as basic authentication. */
   url: string;
-  /** The account it signs for. */
   address: Address;
   /** Milliseconds for one answer; 5 s by default. The ledger waits for it, so other payments do as well. */
   timeoutMs?: number;

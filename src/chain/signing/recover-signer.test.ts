@@ -152,7 +152,7 @@ const substitute = loadRecovery(() => {
   throw new Error("No native build was found for platform=linux arch=arm64");
 });
 
-/** What comes of a recovery: the key, or nothing. */
+/** The recovered key; undefined if there is none. */
 function outcome(recover: RecoverPublicKey, rs: Uint8Array, recoveryId: 0 | 1, digest: Uint8Array): string {
   try {
     return Buffer.from(recover(rs, recoveryId, digest)).toString("hex");

@@ -96,7 +96,7 @@ async function examine(
       ]);
       return { name: network.name, checks: [...checks, ...tokenLogs] };
     });
-    const setAside = ledger === undefined ? [] : await checkSettlements(ledger, now());
+    const setAside = ledger === undefined ? [] : await checkSettlements(ledger, now(), config.networks);
     return [
       { name: "configuration", checks: configuration },
       {

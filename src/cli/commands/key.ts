@@ -7,13 +7,11 @@ import { renderTable } from "../../util/text.ts";
 import { actorOption, defineCommand, option, textOption } from "../kit/command.ts";
 import { actorOr, usesDatabase, usesKeys, withDatabase, withOrganizations } from "../kit/with-database.ts";
 
-/** Which organization a command is about. */
 export const organizationOption = textOption("ID", "the organization's id", {
   example: "org_0123456789abcdef",
   required: true,
 });
 
-/** When a new key stops working. */
 const expiryOption = option(
   "WHEN",
   "when it stops working: after days (90d) or hours (12h), or at a date (default: never)",
@@ -23,7 +21,6 @@ const expiryOption = option(
   },
 );
 
-/** Which key a command is about. */
 const keyOption = option("ID", "the key's id: the middle part of x4k_<id>_<secret>", {
   read: readKeyId,
   example: "0123456789abcdef",
@@ -147,7 +144,6 @@ export function keyAsJson({ createdAt, expiresAt, revokedAt, ...key }: KeyRecord
   };
 }
 
-/** Keys as a table. */
 export function describeKeys(keys: readonly KeyRecord[]): string {
   if (keys.length === 0) return `None yet: ${self} key create --org ID`;
   const rows = keys.map((key) => [

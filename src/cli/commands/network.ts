@@ -98,7 +98,10 @@ export const forkRecord = defineCommand({
     });
     return {
       json: {
-        ...{ network, blockNumber, out, bytes },
+        network,
+        blockNumber,
+        out,
+        bytes,
         command: [...selfWords, "up", "--networks", network, "--fork", `${network}=${out}`],
       },
       text: [

@@ -12,7 +12,6 @@ import { defineCommand, flag, onlyNetworkOptions, option } from "../kit/command.
 import { withLedger } from "../kit/with-database.ts";
 import { renderOutcomes } from "./recover.ts";
 
-/** Settlements that are read at a time. */
 const pageSize = 1_000;
 
 export const settlementsReexamine = defineCommand({

@@ -33,7 +33,6 @@ const amountForms = "in whole tokens (0.01, 1)";
 
 const unitsOption = { units: flag("count amounts in the token's smallest unit (10000 is 0.01 USDC)") };
 
-/** The amount that `pay` pays by default. */
 const usualPrice = readPrice("0.01");
 
 const assetOption = {
@@ -136,7 +135,12 @@ export const pay = defineCommand({
     const amountText = formatAmount(paid, units);
     return {
       json: {
-        ...{ settled, network, payer, amount: `${paid}`, token: units, tookMs },
+        settled,
+        network,
+        payer,
+        amount: `${paid}`,
+        token: units,
+        tookMs,
         verify: { status: verify.status, body: verify.body },
         settle: { status: settle.status, body: settle.body },
         command: settled ? null : [...selfWords, "why", id, "--url", url],

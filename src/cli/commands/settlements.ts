@@ -15,7 +15,6 @@ import {
 import { usesDatabase, withLedger } from "../kit/with-database.ts";
 
 const usualLimit = 50;
-/** Settlements read at a time. */
 const pageSize = 1_000;
 
 export const settlementsList = defineCommand({

@@ -95,7 +95,6 @@ function keepsOthers(files: readonly Written[]): readonly string[] {
     : [`To have this version's ${left.join(", ")}: remove yours, and call this again.`, ""];
 }
 
-/** The commands to run next. */
 function nextCommands(folder: string): readonly string[] {
   const [first, ...others] = steps;
   return [`${entering(join(folder, "e2e"))}${first}`, ...others];

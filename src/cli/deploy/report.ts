@@ -16,7 +16,6 @@ export type Sending = {
   published: readonly Address[];
 };
 
-/** The text shown before anything is sent. */
 export function renderPlan(network: Network, deployment: Deployment, sending: Sending): string {
   const { admin, operators } = deployment.arguments;
   const adminSettles = operators.some((operator) => sameAddress(operator, admin));
@@ -83,7 +82,6 @@ export function renderInPlace(network: Network, deployment: Deployment, contract
   ].join("\n");
 }
 
-/** The costs of a transaction, as rows of a plan. */
 export function costRows(network: Network, transaction: PricedTransaction): [string, string][] {
   const { gas, gasLimit, price, expectedCost, highestCost } = transaction;
   return [
@@ -155,7 +153,6 @@ export type DeploymentOutcome = {
   contract?: ContractState;
 };
 
-/** A deployment for scripts. */
 export function deploymentAsJson(
   network: Network,
   deployment: Deployment,

@@ -18,7 +18,7 @@ function valuesOf(known: Options, args: readonly string[], env: Record<string, s
   return readCommandLine({ options: known }, args, env).values;
 }
 
-/** What is wrong, one line each. */
+/** The problems, one line each. */
 function problemsOf(
   args: readonly string[],
   env: Record<string, string> = {},

@@ -189,7 +189,6 @@ function isBeginning(name: string, known: string): boolean {
   return (name.length > 2 && known.startsWith(name)) || name.startsWith(known);
 }
 
-/** The help text of a command. */
 export function describeCommand(
   name: string,
   summary: string,

@@ -23,7 +23,6 @@ import type { Terminal } from "./terminal.ts";
 export type CommandTerminal = Terminal & {
   /** The networks that there are: the built-in ones, and those of NETWORKS_FILE. */
   networks: KnownNetworks;
-  /** Warnings about the file `.env`. */
   warnings: readonly ConfigurationProblem[];
   /** For a command that runs others. */
   program: Program;
@@ -67,7 +66,6 @@ export type Option<T = unknown> = {
   read: (text: string, known?: KnownNetworks) => T;
   /** True if it may be given without a value; the text is then empty. */
   mayBeBare?: boolean;
-  /** True if it must be given. */
   required?: boolean;
   /** The default, written as on a command line. */
   default?: string;
@@ -210,7 +208,6 @@ export function addressOption(describe: string) {
   });
 }
 
-/** An account that must be given. */
 export function requiredAddress(describe: string) {
   return { ...addressOption(describe), required: true } as const;
 }
@@ -250,7 +247,6 @@ export const contractOptions = {
   }),
 };
 
-/** The two addresses by tier. */
 export function contractsOf(values: {
   "contract-mainnet"?: Address | undefined;
   "contract-testnet"?: Address | undefined;

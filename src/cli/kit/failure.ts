@@ -19,7 +19,6 @@ export type Failure = {
   stack?: string;
 };
 
-/** The failure that an error is, of the command with this name. */
 export function failureOf(error: unknown, name: string, command: Command | undefined): Failure {
   const base = { because: [], hints: [], command: name };
   if (error instanceof ConfigurationError) {

@@ -155,7 +155,6 @@ function belowLine({ message, fix, more }: PaymentLine): readonly string[] {
   ].map(escapeControls);
 }
 
-/** Good, bad, or neither. */
 export function paintOutcome(outcome: string, text = outcome): string {
   if (outcome === "valid" || outcome === "settled") return paint.good(text);
   return outcome === "open" || outcome === "pending" ? text : paint.bad(text);
@@ -164,7 +163,7 @@ export function paintOutcome(outcome: string, text = outcome): string {
 /** An explanation with the command of its advice. */
 export type Advised = RefusalExplanation & Pick<PaymentLine, "command">;
 
-/** What may stand on a command line: a request that holds no payment names what it likes. */
+/** Text that is safe on a command line: a request without a payment may name anything. */
 const oneWord = /^[\w-]+$/;
 
 /** An explanation as a terminal shows it: with commands to paste or to run, and the address of a page. */

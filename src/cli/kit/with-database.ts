@@ -30,10 +30,8 @@ export function usingDatabase<E>(more: readonly VariableName[], read: (reader: V
   };
 }
 
-/** A command that needs the database alone. */
 export const usesDatabase = usingDatabase([], () => ({}));
 
-/** A command that makes API keys. */
 export const usesKeys = usingDatabase(["API_KEY_PEPPER"], (reader) => {
   if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
   return { pepper: reader.read("API_KEY_PEPPER") ?? "" };

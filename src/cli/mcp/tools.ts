@@ -45,7 +45,6 @@ const toolCommands: Readonly<Record<string, string>> = {
 /** The server sets these, or a call would never end. */
 const ownOptions = new Set(["json", "url", "follow", "network-file", "token"]);
 
-/** The tools for one `up`. */
 export async function createTools(context: ToolContext): Promise<Tool[]> {
   const ofCommands = await Promise.all(
     Object.entries(toolCommands).flatMap(([name, command]) => {

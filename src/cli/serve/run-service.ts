@@ -27,7 +27,6 @@ export type ServeOptions = {
   onServing(urls: ServiceUrls): void;
 };
 
-/** Where a service listens. */
 type ServiceUrls = { url: string; metrics?: string; admin?: string };
 
 /** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */
@@ -84,7 +83,9 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
     await closeWithTimeout(
       {
         async close() {
-          const finishMs = Math.max(0, timeoutMs - delayMs - closingMs(timeoutMs));
+          // For answering unfinished settles, and closing.
+          const closingMs = Math.min(5_000, timeoutMs / 3);
+          const finishMs = Math.max(0, timeoutMs - delayMs - closingMs);
           if (isServing) await service.drain({ delayMs, finishMs });
           await service.close();
           await metricsServer?.app.close();
@@ -95,11 +96,6 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
     );
   }
   logger.info("ended");
-}
-
-/** The part of the shutdown time that is reserved for answering unfinished settles and closing. */
-function closingMs(timeoutMs: number): number {
-  return Math.min(5_000, timeoutMs / 3);
 }
 
 /** Metrics, and the server that Prometheus reads them from. */

@@ -103,7 +103,7 @@ const networks = ["base", "polygon"] as const;
 
 const resolve = (text: string, env = {}) => resolveForks(readForkRequests(text), networks, env);
 
-/** What is wrong, without any URL. */
+/** The problems, without any URL. */
 function problemOf(text: string, env = {}): string {
   try {
     resolve(text, env);

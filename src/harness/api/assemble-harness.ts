@@ -168,7 +168,6 @@ type Assembly = {
   inTurn<T>(network: NetworkName, work: () => Promise<T>): Promise<T>;
 };
 
-/** The calls of the service, by an API key. */
 function speakFor<N extends NetworkName>(
   apiKey: string,
   assembly: Assembly,

@@ -16,7 +16,6 @@ import { type Payer, type PaymentSpec, paymentSpec, readPayer } from "../control
 /** The answer of a shop. If it refuses the payment with another 402, `findings` say how the payment differs from its offers. */
 export type BoughtResponse = Response & { findings?: readonly RefusalExplanation[] };
 
-/** Buys at shops. */
 export type HarnessBuyer = {
   /** `fetch`, which pays once where the answer is 402, and gives the answer to the payment. */
   fetch(url: string | URL, init?: RequestInit): Promise<BoughtResponse>;
@@ -131,7 +130,6 @@ export type ShopConfig = {
   };
 };
 
-/** How a shop is to be paid. */
 export type ShopOptions = Pick<PaymentSpec, "scheme" | "method" | "asset">;
 
 const shopOptions: Readonly<Record<keyof ShopOptions, Wanted>> = {

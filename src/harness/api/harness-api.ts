@@ -59,10 +59,7 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   balanceOf(account: Address, asset?: LocalTokenName): Promise<bigint>;
   /** Mines blocks at once; one by default. */
   mine(blocks?: number): Promise<void>;
-  /**
-   * Moves the chain's time forward, by which the service judges authorizations; time goes on from there. Gives the
-   * new time.
-   */
+  /** Moves the chain's time forward, by which the service judges authorizations; time goes on from there. Gives the new time. */
   advanceTime(seconds: number): Promise<bigint>;
   /**
    * The same, up to a time: unix seconds, or a date.
@@ -94,9 +91,7 @@ export type SignedRequest = WrittenRequest;
 export type Payment = {
   /** The body that was posted to verify and to settle. */
   readonly request: SignedRequest;
-  /**
-   * The body that was sent to settle: the same, but with a smaller amount if less than the maximum is settled (scheme “upto”).
-   */
+  /** The body that was sent to settle: the same, but with a smaller amount if less than the maximum is settled (scheme “upto”). */
   readonly settleRequest: SignedRequest;
   readonly verify: ServiceAnswer<VerifyAnswer>;
   readonly settle: ServiceAnswer<SettleAnswer>;

@@ -16,10 +16,8 @@ export type RecordForkOptions = {
   network: NetworkName;
   /** The network of that name; the built-in networks by default. */
   knownNetworks?: NetworkRegistry | undefined;
-  /** A JSON-RPC URL of the network. */
   url: string;
   blockNumber?: bigint | undefined;
-  /** Where the recording is written. */
   path: string;
   facilitatorContracts: FacilitatorContracts;
   logger: Logger;

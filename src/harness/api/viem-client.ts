@@ -34,7 +34,6 @@ const passthrough = "application/json, msw/passthrough";
 /** How often viem asks for what it waits for, in milliseconds: local chains mine at once. */
 const pollingInterval = 20;
 
-/** A client of the local chain of a network, as the harness describes it. */
 export function createViemClient(
   name: NetworkName,
   { chainId, rpcUrl, ...described }: NonNullable<HarnessDescription["networks"][string]>,

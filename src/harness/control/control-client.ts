@@ -26,7 +26,6 @@ function controlBy(act: (action: AnyAction, body: object) => Promise<unknown>): 
   return Object.fromEntries(calls) as HarnessControl;
 }
 
-/** Control of a harness of this process. */
 export const controlOf = (harness: ControlledHarness): HarnessControl =>
   controlBy(async ({ run }, body) => run(harness, body));
 

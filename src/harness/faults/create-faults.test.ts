@@ -36,7 +36,7 @@ const write = (...methods: string[]) =>
     methods.map((method, index) => ({ jsonrpc: "2.0", id: index + 1, method, params: [index] })),
   );
 
-/** What becomes of a batch with these methods: the answers by their order, or how it failed. */
+/** The outcome of a batch with these methods: the answers by their order, or how it failed. */
 async function ask(...methods: string[]): Promise<unknown> {
   try {
     const text = await post(write(...methods));

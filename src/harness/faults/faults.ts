@@ -36,10 +36,7 @@ export type ConnectionFaultSetter = {
   reset(): Promise<Fault>;
   /** The call is answered with a JSON-RPC error. The node does not get it. */
   error(code: number, message: string): Promise<Fault>;
-  /**
-   * Something that is not JSON: an HTML page, which comes without the node; or, `cut-off`, the first half of the
-   * node's answer.
-   */
+  /** Something that is not JSON: an HTML page, which comes without the node; or, `cut-off`, the first half of the node's answer. */
   malformed(form?: "html" | "cut-off"): Promise<Fault>;
   /** Answers calls about the newest block as they were that many blocks ago; later receipts are missing. */
   staleHead(blocks: number): Promise<Fault>;
@@ -65,7 +62,6 @@ export type FacilitatorFaultSetter = Pick<
   "answerLost" | "delay" | "rateLimited" | "reset" | "status" | "hang"
 >;
 
-/** The actions on a chain. */
 export type ChainFaultSetter = {
   /** Nothing is mined until the fault is removed. */
   holdBlocks(): Promise<Fault>;
@@ -115,7 +111,6 @@ export type Faults<N extends NetworkName = NetworkName> = {
   chain(network: N): ChainFaultSetter;
   /** The active faults, oldest first, with the number of their hits. */
   list(): Promise<readonly FaultReport[]>;
-  /** Ends all faults. `harness.reset()` does so too. */
   clear(): Promise<void>;
 };
 
@@ -195,7 +190,6 @@ export type FaultBoard = {
    * @throws ConfigurationError with everything that is wrong with the spec.
    */
   add(spec: unknown): Promise<FaultReport>;
-  /** The active faults, oldest first. */
   list(): Promise<readonly FaultReport[]>;
   /** Ends a fault; whether there was one. Requests that it has kept waiting go on. */
   remove(id: string): Promise<boolean>;

@@ -4,12 +4,10 @@ import { builtInNetworks, type Network, type NetworkName } from "../../protocol/
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import type { NodeFork } from "../nodes/nodes.ts";
 
-/** The source of a fork. */
 export type ForkOption =
   /** A JSON-RPC URL of the network; its newest block. */
   | string
   | {
-      /** A JSON-RPC URL of the network. */
       url: string;
       /** The block to fork from; the newest by default. Older ones need an archive node. */
       blockNumber?: number | bigint | undefined;

@@ -32,7 +32,7 @@ afterAll(async () => {
 
 type BaseHarness = Harness<"base">;
 
-/** What becomes of a payment of each test payer: what it is refused for, or that it settles. */
+/** The outcome of a payment of each test payer: the reason of its refusal, or that it settles. */
 async function outcomes(harness: BaseHarness): Promise<Record<string, string | undefined>> {
   const found: Record<string, string | undefined> = {};
   for (const payer of Object.keys(testPayers) as TestPayerName[]) {

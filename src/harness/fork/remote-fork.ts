@@ -166,7 +166,6 @@ export type RemoteRpc = {
    * @throws {KitError} when there is none after some patience; its texts hold nothing of the URL
    */
   ask(call: RpcCall, repetitions?: number): Promise<RpcAnswer>;
-  /** Ends what is under way. */
   close(): void;
 };
 

@@ -32,7 +32,6 @@ export type Journal = {
   describe(id?: Hex): Promise<string>;
 };
 
-/** The journal of a harness that is controlled. */
 export function createJournal(control: HarnessControl): Journal {
   async function payment(id: Hex): Promise<PaymentJournal> {
     requireArgument("id", id, aText);
@@ -116,7 +115,6 @@ function describeOpen({ operation, checks }: OpenRequest): string {
   return `POST /v1/${operation} has no answer; ${checked}`;
 }
 
-/** Requests without a readable payment, as text. */
 export function describeOtherRequests(requests: readonly OtherRequest[]): string {
   const lines = requests.flatMap(({ asked, status, reason, message, received }) => {
     const answer = [status ?? "no answer arrived", reason].filter(Boolean).join(" ");

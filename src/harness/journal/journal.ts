@@ -169,7 +169,6 @@ export function createJournalStore(timeline: Timeline, tokens?: KnownTokens) {
       };
     },
 
-    /** The ids of the payments in requests, in the order of their first request. */
     payments: () =>
       [...timeline.records()]
         .sort((a, b) => a.firstSeenAt - b.firstSeenAt)
@@ -181,7 +180,6 @@ export function createJournalStore(timeline: Timeline, tokens?: KnownTokens) {
         .flatMap((record) => (record.request === undefined ? otherRequestsOf(record) : []))
         .sort((a, b) => a.at - b.at),
 
-    /** Forgets the calls. */
     clear() {
       calls = [];
     },

@@ -118,7 +118,6 @@ export async function launchAnvil(options: LaunchOptions) {
       child,
       pid: child.pid,
       port: listeningPort,
-      /** The last lines the process has written. */
       lastOutput: () => lines(anvil.logs.join("")).slice(-5),
     };
   } catch (cause) {

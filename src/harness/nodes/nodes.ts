@@ -3,7 +3,6 @@ import { createLocalRpc, type LocalRpc, RpcUnreachable } from "../../chain/rpc/l
 import { KitError } from "../../util/errors.ts";
 import { type LaunchOptions, launchAnvil, whenExited } from "./launch-anvil.ts";
 
-/** A running anvil node. */
 export type LocalNode = LocalRpc & {
   readonly name: string;
   readonly chainId: number;

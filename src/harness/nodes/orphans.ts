@@ -14,7 +14,6 @@ const namePattern = /^anvil-of-x402-kit-([1-9]\d*)$/;
 /** Between SIGTERM and SIGKILL. */
 const endGraceMs = 500;
 
-/** The name of a node of this process in the process table. */
 export const nodeName = `anvil-of-x402-kit-${process.pid}`;
 
 /** A process, by the first word of its command line. */

@@ -5,7 +5,6 @@ import type { Timeline } from "../../observe/timeline/timeline.ts";
 import { noJournal, type PaymentReader } from "../journal/journal.ts";
 import type { Chains } from "../setup/chains.ts";
 
-/** Explains payments of a harness. */
 export type PaymentExplainer = PaymentReader & {
   /** The state of payments on the local chains. */
   chain: PaymentChain;

@@ -125,14 +125,17 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
     async replace(meanwhile, rows) {
       const old = current;
       const stopped = old.stop();
-      await Promise.race([stopped, sleep(timeoutMs, undefined, { ref: false })]);
+      const late = sleep(timeoutMs, "late", { ref: false });
+      const isLate = (await Promise.race([stopped, late])) === "late";
       clearTimeout(timer);
       // While the chains are put back there is time for it.
       makeSpare();
+      // Work that waits for a node which does not answer ends when its connections are closed; before the chains are as new, or
+      // it could send to them.
+      if (isLate) await Promise.all([stopped, old.close()]);
       const mined = await meanwhile();
-      // Work that waits for a node which does not answer ends when its connections are closed.
-      const ended = Promise.all([stopped, old.close()]);
-      ended.catch(() => {});
+      const ended = isLate ? undefined : old.close();
+      ended?.catch(() => {});
       // The chains are as they were when the first core inspected them.
       current = await startNew(takeSpare(), { inspect: false, mined, rows });
       prepareSpare();

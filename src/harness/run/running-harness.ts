@@ -28,7 +28,6 @@ export type RunningHarness = AsyncDisposable &
     readonly timeline: Timeline | undefined;
     /** The context that refusals are explained with. */
     readonly context: RefusalContext;
-    /** The pids of everything that was started. */
     readonly pids: readonly number[];
     /** Calls the listener when a node ends without having been asked to. */
     onFailure(listener: (error: KitError) => void): void;
@@ -43,7 +42,6 @@ export type RunningHarness = AsyncDisposable &
 /** A line about an action of another process, for the terminal of `up`. */
 export type News = { what: string; more: string; isBad?: true };
 
-/** How chains and service are started. */
 export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "meanwhile"> & {
   host: string;
   /** 0 for any free port. */

@@ -301,7 +301,6 @@ async function traceService(timeline: () => Timeline): Promise<readonly HarnessP
   ];
 }
 
-/** The description of a harness that listens at `origin`. */
 export function describeHarness(
   origin: string,
   chains: readonly HarnessChain[],

@@ -47,7 +47,6 @@ export type StartChainsOptions = {
   genesisTime?: number | undefined;
 };
 
-/** Running chains. Disposing of them stops them. */
 export type Chains = Awaited<ReturnType<typeof startChains>>;
 
 /**

@@ -80,14 +80,12 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
     },
     /** The operations that a chain offers its users. */
     control: {
-      /** Mines blocks at once; one by default. */
       async mine(blocks = 1) {
         if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
           throw new KitError(`From 1 to ${mostBlocks} blocks are mined at a time, not ${blocks}`);
         }
         await mineBlocks(blocks);
       },
-      /** True if transactions that wait are mined. */
       isMining: async () =>
         !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
       /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */

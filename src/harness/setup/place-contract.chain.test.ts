@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const client = () => createPublicClient({ transport: http(node.rpcUrl) });
 
-/** What the constructor decided, as the contract itself tells it. */
+/** The constructor's decisions, read from the contract. */
 async function rolesAt(address: Address) {
   const contract = { address, abi: x402FacilitatorAbi } as const;
   const has = (role: string, account: Address) =>

@@ -17,7 +17,6 @@ export type PlacedContract = {
   /** The name in messages. */
   name: string;
   address: Address;
-  /** Creation code with the constructor's arguments. */
   initCode: Hex;
   /** Code that the contract calls, without a constructor of its own, and where it goes. It is put there first. */
   code?: readonly (readonly [address: Address, code: Hex])[];

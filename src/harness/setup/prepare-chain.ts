@@ -160,7 +160,6 @@ export async function prepareChain(options: LocalChainOptions) {
       await mining.mineBlocks(1);
       return readHeadTime(node, node.name);
     },
-    /** The time of the newest block. */
     now: () => readHeadTime(node, node.name),
     /** Does what sets the node's time back, as replacing blocks does; then it is what it would have been without that. */
     async keepTime<T>(work: () => Promise<T>): Promise<T> {

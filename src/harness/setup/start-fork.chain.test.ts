@@ -16,7 +16,7 @@ const facilitatorContract = "0x4020000000000000000000000000000000000001";
 const hash = `0x${"ab".repeat(32)}` as const;
 const secret = "SECRET-KEY-0123456789";
 
-/** What a node of base with one block answers. */
+/** The answers of a node of base with one block. */
 const results: Readonly<Record<string, unknown>> = {
   eth_chainId: "0x2105",
   eth_getBlockByNumber: { number: "0x64", hash },

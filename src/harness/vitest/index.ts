@@ -31,7 +31,7 @@ export function createTest<const N extends NetworkName = BuiltInNetworkName>(
   });
 }
 
-/** What the service did about the payments of a test that failed is what its author asks next. */
+/** Prints the service's work on the payments of a failed test: its author asks for that next. */
 async function printJournal({ journal }: Pick<Harness, "journal">, test: string): Promise<void> {
   const text = await journal.describe().catch(String);
   if (text !== "") console.error(`What the facilitator did in "${test}":\n\n${text}\n`);

@@ -157,7 +157,6 @@ function problemOf(
   return undefined;
 }
 
-/** Runs the client in one case, and gathers the facts. */
 export async function runClientCase(
   tested: ClientCase,
   scene: Scene,

@@ -62,7 +62,6 @@ export function createShopSettling(scene: Scene, received: ReadonlyMap<Hex, Rece
   };
 }
 
-/** Has the facilitator settle. */
 export function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<HttpAnswer> {
   return sendHttp(`${facilitatorUrl}/settle`, {
     method: "POST",

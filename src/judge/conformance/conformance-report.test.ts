@@ -61,36 +61,12 @@ test("the report is XML, and a page, whatever a facilitator answers", () => {
   for (const page of [xml, renderHtml(report)]) {
     expect(page.replaceAll("\n", "")).not.toMatch(/\p{Cc}|<b>|&b/u);
   }
-  expect(xml).toMatchInlineSnapshot(`
-    "<?xml version="1.0" encoding="UTF-8"?>
-    <testsuites name="x402 conformance of http://127.0.0.1:1/?a&#38;b/v1 on base" tests="4" failures="1" errors="0" skipped="1" time="0.036">
-      <testsuite name="verify" tests="2" failures="0" errors="0" skipped="0" time="0.024">
-        <testcase name="verify.success.funded" classname="judge.passed" time="0.012"/>
-        <testcase name="verify.insufficient_funds.empty" classname="judge.failed" time="0.012">
-          <system-out>body.payer: expected one, got another
-    The payer has nothing of the asset.
-    body.payer
-      - one
-      + another</system-out>
-        </testcase>
-      </testsuite>
-      <testsuite name="settle" tests="2" failures="1" errors="0" skipped="1" time="0.012">
-        <testcase name="settle.invalid_payload.short_nonce" classname="judge.failed" time="0.012">
-          <failure message="body.success: expected false, got true, and 1 more">The authorization's nonce has 31 bytes instead of 32.
-    body.success
-      - false
-      + true
-    body
-      - nothing
-      + ]]&#62;&#60;/failure&#62;&#34;&#38;'���&#10;&#60;b&#62;</failure>
-        </testcase>
-        <testcase name="settle.slow.late_settle" classname="judge.not_run" time="0.000">
-          <skipped message="needs trouble: rpc_slow"/>
-        </testcase>
-      </testsuite>
-    </testsuites>
-    "
-  `);
+  expect(xml).toContain(
+    'x402 conformance of http://127.0.0.1:1/?a&#38;b/v1 on base" tests="4" failures="1" errors="0" skipped="1"',
+  );
+  expect(xml).toContain('<failure message="body.success: expected false, got true, and 1 more">');
+  expect(xml).toContain("]]&#62;&#60;/failure&#62;&#34;&#38;'���&#10;&#60;b&#62;</failure>");
+  expect(xml).toContain('<skipped message="needs trouble: rpc_slow"/>');
 });
 
 test("a line every five seconds says how far the run is", () => {

@@ -81,7 +81,9 @@ export function createConformanceJudge({
       text: others.length === 0 ? first : `${first}, and ${others.length} more`,
       level,
       seen: [
-        ...differences.slice(0, mostDifferences).flatMap(describeDifference),
+        ...differences
+          .slice(0, mostDifferences)
+          .flatMap(({ at, expected, got }) => [at, `  - ${shorten(expected)}`, `  + ${shorten(got)}`]),
         ...(more > 0 ? [`and ${more} more`] : []),
       ],
       notes:
@@ -96,10 +98,6 @@ export function createConformanceJudge({
 /** The contradictions of the chain, then the differences of the answers. */
 export function differencesOf({ contradictions, differences }: ConformanceFacts): readonly Difference[] {
   return [...contradictions.map(({ difference }) => difference), ...differences];
-}
-
-function describeDifference({ at, expected, got }: Difference): string[] {
-  return [at, `  - ${shorten(expected)}`, `  + ${shorten(got)}`];
 }
 
 function shorten(text: string): string {

@@ -17,7 +17,6 @@ import type { Exchange } from "./moved-money.ts";
 import { requireJudgeable, requireRunnable } from "./obstacles.ts";
 import { adaptRequest, sendRequest } from "./send-request.ts";
 
-/** A fault that is in effect. */
 export type ArrangedFault = {
   /** Sends the request while the fault lasts. */
   send(request: FixtureRequest): Promise<FixtureAnswer>;
@@ -25,7 +24,6 @@ export type ArrangedFault = {
   end?(): Promise<void>;
 };
 
-/** A facilitator that scenarios are run against. */
 export type ConformanceTarget = {
   environment: ScenarioEnvironment;
   send(request: FixtureRequest): Promise<FixtureAnswer>;
@@ -66,9 +64,7 @@ export type ConformanceRun = {
 export type RunOptions = {
   /** How many scenarios run at a time; one by default. */
   parallel?: number;
-  /** How long an answer may take. */
   timeoutMs?: number | undefined;
-  /** Called with each finding as it comes. */
   onFinding?: (finding: Finding<ConformanceFacts>) => void;
 };
 

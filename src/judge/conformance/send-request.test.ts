@@ -12,7 +12,7 @@ const request = {
 };
 const json = { "content-type": "application/json" };
 
-/** What is made of a server's answer. */
+/** The reading of a server's answer. */
 async function sendTo(handle: RequestListener, timeoutMs?: number) {
   const server = createServer(handle).listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -8,9 +8,7 @@ export const authKinds = ["bare", "bearer", "none"] as const;
 
 export type Auth = (typeof authKinds)[number];
 
-/** How a facilitator is spoken to. */
 export type Access = {
-  /** The prefix of its paths. */
   prefix: "/v1" | "";
   auth: Auth;
   /** The header that the API key is sent in, in lower case. */

@@ -20,7 +20,9 @@ export function renderText(report: Report): string {
     ({ notes }) => notes.join("; "),
   );
   return [
-    ...[title, ...about, ""],
+    title,
+    ...about,
+    "",
     ...renderTable(table.columns, table.rows).split("\n"),
     ...(["wrong", "differs", "kit"] as const).flatMap((level) =>
       renderSection(

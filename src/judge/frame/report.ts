@@ -8,18 +8,15 @@ export type Report = {
   /** How it was judged, a line each. */
   about?: readonly string[];
   findings: readonly Finding[];
-  /** The findings as a table. */
   table: { columns: readonly Column[]; rows: readonly (readonly string[])[] };
   /** A case in the language of the report: `case`, `scenario`. */
   noun: string;
   /** The heading of cases that differ, where it is not the usual one. */
   differs?: string;
-  /** The advice where something is bad. */
   advice?: string | undefined;
   /** Why it could not be judged, or not to the end. */
   problem?: string | undefined;
   exitCode: number;
-  /** The report as data. */
   json: object;
 };
 
@@ -48,7 +45,6 @@ export function countLevels(findings: readonly Pick<Finding, "level">[]): Record
   return counts;
 }
 
-/** Sorts findings by level, the worst first. */
 export function worstFirst<F extends Finding>(findings: readonly F[]): F[] {
   return findings.toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
 }

@@ -54,7 +54,6 @@ export type Verdict = {
   rule?: Rule | undefined;
 };
 
-/** The result of one case. */
 export type Finding<Facts = unknown> = CaseRow &
   Verdict &
   Required<Pick<Verdict, "seen" | "notes">> & {
@@ -66,11 +65,9 @@ export type Finding<Facts = unknown> = CaseRow &
   };
 
 export type RunOptions<Facts> = {
-  /** How many cases run at a time. */
   atOnce: number;
   /** Called once the first case has run, alone. The result is why the others are not run; undefined where they are. */
   afterFirst?(finding: Finding<Facts>): Promise<string | undefined>;
-  /** Called with each finding as it comes. */
   onFinding?(finding: Finding<Facts>): void;
 };
 

@@ -49,7 +49,6 @@ export const maxTimeoutSeconds = 120;
 
 const description = "what is sold here";
 
-/** An offer as the requirements of one version. */
 export function requirementsOf(offer: Offer, x402Version: X402Version, resource: string) {
   const { scheme, extra: extraOn } = offer.method;
   const { network, asset, facilitator: facilitatorContract } = offer;
@@ -121,7 +120,6 @@ export function readPayment(
   return read.find(({ misfit }) => misfit === undefined) ?? read[0] ?? tried[0];
 }
 
-/** Reads a payment as one for an offer. */
 function readFor(offer: Offer, paymentPayload: unknown, resource: string): ReceivedPayment | Invalid {
   const { network, asset, facilitator: facilitatorContract, method } = offer;
   const x402Version = membersOf(paymentPayload).x402Version === 1 ? 1 : 2;

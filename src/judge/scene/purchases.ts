@@ -20,7 +20,6 @@ export type JudgeOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | 
 export type PurchaseFacts = {
   /** Every transfer from the payer on chain. */
   transfers: readonly TokenTransfer[];
-  /** How often the goods were delivered. */
   services: number;
   /** Every request and its answer, in order. */
   exchanges: readonly string[];
@@ -28,7 +27,6 @@ export type PurchaseFacts = {
   links: readonly string[];
 };
 
-/** One request and its answer. */
 export type Exchange = {
   /** Milliseconds since the start of the case. */
   atMs: number;

@@ -14,10 +14,7 @@ const endGraceMs = 500;
 /** How long the output may stay open after the command has ended. */
 const outputGraceMs = 250;
 
-/**
- * A running command in its own process group. The group is killed when this is disposed of, or when this process
- * ends.
- */
+/** A running command in its own process group. The group is killed when this is disposed of, or when this process ends. */
 export type RunningCommand = Awaited<ReturnType<typeof startCommand>>;
 
 export type CommandEnd = { code: number | null; signal: NodeJS.Signals | null };

@@ -153,7 +153,6 @@ export async function openScene(options: SceneOptions) {
     async cancel({ signed }: ReceivedPayment, payer: CasePayer) {
       await send(chain, await settling.cancellation(signed, { ...chain, ...payer }));
     },
-    /** The chain's time, in unix seconds. */
     now: () => chain.now(),
     /** Moves the chain's time. */
     advanceTime: async (seconds: number) => void (await chain.advanceTime(seconds)),
@@ -218,7 +217,6 @@ async function approve(
   await send(chain, { to, data, sender });
 }
 
-/** A transfer of any token, and the network that it is on. */
 export type TokenTransfer = Omit<Transfer, "from"> & { network: NetworkName };
 
 /** Every transfer of any token from an account, on any of the networks, in the order of the chains. */

@@ -44,10 +44,8 @@ export type CheckedFacilitator = {
   listed: readonly string[] | undefined;
 };
 
-/** Something that is wrong with a shop. */
 export type Problem = { level: "wrong" | "differs"; seen: string; note?: string | undefined };
 
-/** A rule that shops should follow. */
 export type ShopRule = CaseRow & {
   find(shop: CheckedShop): readonly Problem[] | Promise<readonly Problem[]>;
 };

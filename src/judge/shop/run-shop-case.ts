@@ -90,7 +90,6 @@ export type ShopFacts = PurchaseFacts & {
   takesLess: boolean;
   /** Of each delivery that the buyer got, what its receipt says that was charged; undefined where it does not say it. */
   charges: readonly (bigint | undefined)[];
-  /** Problems of single answers. */
   wrong: readonly string[];
   /** How many different things were delivered, or for different payments. */
   deliveries: number;

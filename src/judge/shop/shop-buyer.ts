@@ -16,7 +16,6 @@ export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> &
   isService?: (answer: Answer) => boolean;
 };
 
-/** The shop's deliveries. */
 export type Service = {
   /** The charged amount according to the receipt; undefined if it names none. */
   charge: bigint | undefined;
@@ -57,10 +56,8 @@ export function createShopBuyer(options: BuyerOptions) {
   const services: Service[] = [];
   const log = createExchangeLog(scene);
   const wrong: string[] = [];
-  /** Signed payments, by their signatures. */
   const signed = new Map<unknown, SignedPayment>();
 
-  /** Notes what is wrong with an answer. */
   function complain(problem: string): void {
     if (!wrong.includes(problem)) wrong.push(problem);
   }
@@ -118,7 +115,6 @@ export function createShopBuyer(options: BuyerOptions) {
     skip(why: string): never {
       throw new NotRun(why);
     },
-    /** Moves the chain's time. */
     advanceTime: (seconds: number): Promise<void> => scene.advanceTime(seconds),
     /** The transactions that have transferred the buyer's tokens so far. */
     async transactions(): Promise<readonly string[]> {
@@ -129,7 +125,7 @@ export function createShopBuyer(options: BuyerOptions) {
   /** The goods that a redirect within the shop leads to, with its headers; else the answer as it came. */
   async function goodsBehind(answer: Answer | undefined, at: string): Promise<Answer | undefined> {
     const location = answer?.headers.get("location") ?? null;
-    if (answer === undefined || location === null || !isRedirect(answer)) return answer;
+    if (answer === undefined || location === null || ![302, 303].includes(answer.status)) return answer;
     const next = URL.parse(location, at);
     if (next === null || next.origin !== new URL(at).origin) return answer;
     const goods = await send(next.href, { timeoutMs: timeoutMs(), headers });
@@ -146,10 +142,6 @@ export function createShopBuyer(options: BuyerOptions) {
 /** Returns true if an answer has a status of success. */
 export function isGood({ status }: Answer): boolean {
   return status >= 200 && status < 300;
-}
-
-function isRedirect({ status }: Answer): boolean {
-  return status === 302 || status === 303;
 }
 
 /** Returns true if an answer could be the goods, which may differ each time: JSON of the same members, or half of the words. */
@@ -177,7 +169,6 @@ export function typeOf({ headers }: Answer): string {
   return headers.get("content-type") ?? "";
 }
 
-/** The payment in a header, if the buyer has signed it. */
 function paymentIn(
   header: Readonly<Record<string, string>>,
   signed: ReadonlyMap<unknown, SignedPayment>,

@@ -79,7 +79,6 @@ export const probingCases: readonly UnpaidCase[] = [
   },
 ];
 
-/** Buyers that pay nothing. */
 const unpaidCases: readonly ShopCase[] = [
   {
     name: "no-payment",

@@ -34,7 +34,6 @@ export function readTerms({ headers, body }: Answer, { all }: NetworkRegistry): 
 
 /** How a payment deviates from the shop's terms. */
 export type Deviation = {
-  /** Changes of the signed authorization. */
   authorization?: Partial<Pick<AuthorizationTerms, "to" | "value"> & PaymentTimes>;
   /** Signed for another token or chain. */
   domain?: Partial<Pick<AuthorizationTerms, "asset" | "chainId">>;
@@ -66,7 +65,6 @@ export async function payFor(
   return { payment, headers: { [name]: value } };
 }
 
-/** The answer of a shop. */
 export type Answer = { status: number; headers: Headers; body: string };
 
 export type SendOptions = {

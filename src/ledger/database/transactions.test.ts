@@ -2,10 +2,10 @@ import { copyFileSync, linkSync, mkdtempSync, renameSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Database } from "./database.ts";
 import { migrate, openDatabase } from "./open-database.ts";
-import { createWriteCheck, inTransaction } from "./transactions.ts";
+import { createWriteCheck, inTransaction, UndoneError, untilDone } from "./transactions.ts";
 
 let folder: string;
 let db: Database;
@@ -90,4 +90,20 @@ describe("the check", () => {
     await transaction;
     expect(await check()).toBeNull();
   });
+});
+
+test("work that has waited long for its turn is tried as often as any other once it is undone", async () => {
+  let time = 0;
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => time);
+  let tries = 0;
+  const work = async () => {
+    if (++tries === 1) time += 60_000;
+    if (tries < 6) throw new UndoneError("the connection was cut");
+    return tries;
+  };
+  try {
+    expect(await untilDone(work)).toBe(6);
+  } finally {
+    clock.mockRestore();
+  }
 });

@@ -97,7 +97,7 @@ export class UndoneError extends UndeterminedError {}
 /** The connection was lost before the answer to a statement or a commit: it may have happened, or may not. */
 export class UnansweredError extends UndeterminedError {}
 
-/** For how long work is tried again, in milliseconds: a database server that restarts is back by then. */
+/** For how long work is tried again after it was first undone, in milliseconds: a database server that restarts is back by then. */
 const timeoutMs = 10_000;
 
 /** The work is tried at least this often: a single try may take longer than the time limit. */
@@ -122,7 +122,8 @@ export function repeatable<T>(work: () => Promise<T>): Promise<T> {
 }
 
 async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => boolean): Promise<T> {
-  const deadline = performance.now() + timeoutMs;
+  // From the first failure: work that waits for its turn behind others meets no outage.
+  let deadline: number | undefined;
   let unanswered: UnansweredError | undefined;
   for (let tries = 1; ; tries++) {
     try {
@@ -130,6 +131,7 @@ async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => bo
     } catch (error) {
       if (error instanceof UnansweredError) unanswered ??= error;
       if (!passes(error)) throw unanswered ?? error;
+      deadline ??= performance.now() + timeoutMs;
       if (tries >= fewestTries && performance.now() > deadline) throw unanswered ?? error;
       // Of random length: those that collided should not meet again.
       await delay(Math.random() * Math.min(5 * 2 ** tries, longestPauseMs));

@@ -94,7 +94,6 @@ export function createDigestSigner(address: Address, sign: (digest: Hex) => Hex)
 export type AuthorizationTerms = {
   asset: Pick<Asset, "name" | "version" | "address">;
   chainId: number;
-  /** The facilitator contract of the network. */
   to: Address;
   value: bigint;
   /** Exclusive lower bound; 0 by default: valid at once. */

@@ -1,6 +1,7 @@
 import type { Transaction } from "../../chain/chain.ts";
 import { calldataGas, gasPerByte } from "../../chain/fees.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
+import { appendCodes, mergeCodes } from "../../protocol/builder-code.ts";
 import { type Address, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { BatchLimits, SettleCall } from "./settling.ts";
 
@@ -38,7 +39,8 @@ export function createTransactions(routeOf: (call: SettleCall, network: Contract
     let known = settledAlone.get(call);
     if (known === undefined) {
       const { alone, aloneGas } = routeOf(call, network);
-      const { to, data } = alone(call, network);
+      const { to, data: bare } = alone(call, network);
+      const data = appendCodes(bare, call.codes);
       known = { to, data, gas: aloneGas + calldataGas(data) };
       settledAlone.set(call, known);
     }
@@ -52,7 +54,8 @@ export function createTransactions(routeOf: (call: SettleCall, network: Contract
       if (first === undefined) throw new RangeError("a settle transaction needs at least one payment");
       if (others.length === 0) return settleAlone(first, network);
       const { batch } = routeOf(first, network);
-      const data = batch.encode(first.payment.asset, calls, network);
+      const codes = mergeCodes(calls.map((call) => call.codes));
+      const data = appendCodes(batch.encode(first.payment.asset, calls, network), codes);
       const payments = calls.reduce((sum, call) => sum + batch.paymentGas(call), 0n);
       const gas = batch.gas + payments + calldataGas(data);
       return {

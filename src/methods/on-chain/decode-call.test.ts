@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { appendCodes } from "../../protocol/builder-code.ts";
 import { paymentOf } from "../exact-eip3009/eip3009-method.ts";
 import {
   encodeForwardReceived,
@@ -52,6 +53,14 @@ test("each call that moves payments is told with them and without their signatur
   const together = encodeTransferBatch(asset, [{ ...call, recipient: contract }]);
   expect(decodeCall(contract, together)).toEqual({ name: "transferBatch", asset, payments: [straight] });
   expect(JSON.stringify([batch, single])).not.toContain("6767");
+});
+
+test("builder codes behind the calldata are shown, and change nothing of the payments", () => {
+  const codes = { app: "shop", wallet: "facilitator", services: ["client"] };
+  expect(decodeCall(contract, appendCodes(encodeSettleBatch(asset, [call]), codes))).toEqual({
+    ...decodeCall(contract, encodeSettleBatch(asset, [call])),
+    codes,
+  });
 });
 
 test("so are payments by Permit2, with the nonce that the ledger has and the amount that is taken", () => {

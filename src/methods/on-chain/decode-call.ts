@@ -1,5 +1,6 @@
 import { decodeFunctionData, parseAbi } from "viem/utils";
 import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
+import { readCodes } from "../../protocol/builder-code.ts";
 import { type Hex, uintWord } from "../../protocol/hex.ts";
 import type { CallView } from "../call-view.ts";
 import { nonceMember } from "../method.ts";
@@ -19,6 +20,12 @@ type Permit2Payment = { payer: Hex; amount: bigint; validAfter: bigint; deadline
  * @param to what is called: the facilitator contract, or the token itself
  */
 export function decodeCall(to: Hex, input: Hex): CallView | null {
+  const view = decodePayments(to, input);
+  const codes = readCodes(input);
+  return view === null || codes === undefined ? view : { ...view, codes };
+}
+
+function decodePayments(to: Hex, input: Hex): CallView | null {
   const decoded = decode(input);
   if (decoded === undefined) return null;
   const { functionName, args } = decoded;

@@ -29,7 +29,7 @@ const reason = encodeErrorResult({ abi: x402FacilitatorAbi, errorName: "Enforced
 
 const decode = (log: UnplacedLog) => decodeEvent({ ...log, logIndex: 3 });
 
-/** What viem reads in a log, by the names of the ABIs, in lower case. */
+/** A log as viem reads it, by the names of the ABIs, in lower case. */
 function decodeWithViem(log: UnplacedLog): Record<string, unknown> {
   const [topic, ...indexed] = log.topics;
   if (topic === undefined) throw new Error("a log without topics");

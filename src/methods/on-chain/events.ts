@@ -22,14 +22,12 @@ export const authorizationUsedTopic = keccak256Text("AuthorizationUsed(address,b
 export const authorizationCanceledTopic = keccak256Text("AuthorizationCanceled(address,bytes32)");
 export const transferTopic = keccak256Text("Transfer(address,address,uint256)");
 
-/** One authorization of a payer, and the token that it is for. */
 export type AuthorizationRef = { token: Address; payer: Address; authorizationNonce: Hex };
 
 /** Those of the facilitator contract. */
 type PayoutName = "Settled" | "Forwarded" | "Permit2Settled" | "Permit2Forwarded";
 type FailureName = "SettlementFailed" | "Permit2SettlementFailed";
 
-/** The content of an event. */
 type EventFields =
   | (AuthorizationRef & { name: PayoutName; recipient: Address; value: bigint })
   /** `reason` is the revert data, cut short by the contract; `0x` when it cannot be read. */

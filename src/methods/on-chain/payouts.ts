@@ -190,7 +190,6 @@ export function readReceivedTransfers(
   });
 }
 
-/** Returns true if an event is a transfer of the asset to the facilitator contract. */
 export function isTransferTo(
   event: PaymentEvent,
   asset: Address,

@@ -4,6 +4,7 @@ import type { Receipt } from "../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../chain/revert.ts";
 import type { AskNode } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
+import type { BuilderCodes } from "../../protocol/builder-code.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
@@ -18,6 +19,8 @@ export type SettleCall = {
   amount?: bigint | undefined;
   /** The settlement's id, for observers of what is asked about it. */
   id?: Hex;
+  /** The codes behind the calldata of its transaction. */
+  codes?: BuilderCodes | undefined;
 };
 
 /** A transaction that a payer has signed and not sent. Fees are in wei per gas. */
@@ -75,7 +78,6 @@ export type Plan = {
 
 /** The gas of a transaction with one payment. */
 export type Usage = {
-  /** The gas it uses. */
   gas: bigint;
   /** The most that it may use: an operator must have that at hand to send it. */
   gasLimit: bigint;

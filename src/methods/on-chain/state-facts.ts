@@ -47,7 +47,6 @@ export function amount(view: ViewCall): WordSource<bigint> {
   return { view, read: ({ word }) => (word === undefined ? undefined : BigInt(word)) };
 }
 
-/** Returns true if there is no code at an address. */
 export function withoutCode(account: Address): FactSource<boolean> {
   return { view: codeOf(account), read: ({ codeHash }) => codeHash === null };
 }
@@ -66,7 +65,6 @@ export function tokenSources({ asset, payer }: Pick<SignedPayment, "asset" | "pa
   };
 }
 
-/** Asks a node for one fact. */
 export async function askFact<Value>(
   ask: AskNode,
   { view: { target: to, data }, read }: WordSource<Value>,

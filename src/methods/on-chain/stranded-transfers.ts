@@ -61,7 +61,9 @@ export async function findStrandedTransfers(
     const received = receipts.flatMap((receipt) =>
       readReceivedTransfers(receipt, asset, facilitatorContract).map((transfer) => ({ receipt, transfer })),
     );
-    stranded.push(...(await Promise.all(received.filter(isStranded).map(withPayment))));
+    // Transfers of 0 need no allowance: anyone can send them from any account.
+    const found = received.filter(({ transfer: { settled, value } }) => !settled && value > 0n);
+    stranded.push(...(await Promise.all(found.map(withPayment))));
   }
   return stranded
     .filter(
@@ -87,11 +89,6 @@ export async function findStrandedTransfers(
 }
 
 type Received = { receipt: Receipt; transfer: ReceivedTransfer };
-
-/** Transfers of 0 need no allowance: anyone can send them from any account. */
-function isStranded({ transfer: { settled, value } }: Received): boolean {
-  return !settled && value > 0n;
-}
 
 /** The transactions that brought in more than they settled. */
 function findUnsettled(logs: readonly MinedLog[], asset: Hex, facilitatorContract: Hex): readonly LogPlace[] {

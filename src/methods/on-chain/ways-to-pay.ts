@@ -1,5 +1,7 @@
+import { readClaimedCodes } from "../../protocol/builder-code.ts";
 import type { ServedNetwork } from "../../protocol/checks.ts";
 import { createRequestParser, type RequestParser } from "../../protocol/requests.ts";
+import { propertyOf } from "../../protocol/wire-values.ts";
 import type { Method } from "../method.ts";
 import { methods } from "../methods.ts";
 import type { Settling, Usage } from "./settling.ts";
@@ -14,9 +16,7 @@ export type WaysToPay = {
   knows(name: string): boolean;
   methodOf(name: string): Method;
   settlingOf(name: string): Settling;
-  /**
-   * The usage of a plain payment on a network that is settled alone, or recovered: the maximum over the methods of its assets.
-   */
+  /** The usage of a plain payment on a network that is settled alone, or recovered: the maximum over the methods of its assets. */
   usual(network: ServedNetwork): { settlement: Usage; recovery: Usage };
 };
 
@@ -27,9 +27,15 @@ export function createWaysToPay(
 ): WaysToPay {
   const methodByName = new Map(all.map((method) => [method.name, method]));
   const settlingByName = new Map(settlings.map((settling) => [settling.method, settling]));
+  const parse = createRequestParser(all);
   return {
     methods: all,
-    parse: createRequestParser(all),
+    parse(body, known) {
+      const parsed = parse(body, known);
+      if (!parsed.ok) return parsed;
+      const codes = readClaimedCodes(propertyOf(body, "paymentPayload"), parsed.request.x402Version);
+      return codes === undefined ? parsed : { ...parsed, request: { ...parsed.request, codes } };
+    },
     knows: (name) => settlingByName.has(name),
     methodOf: (name) => found(methodByName.get(name), name),
     settlingOf: (name) => found(settlingByName.get(name), name),
@@ -45,7 +51,6 @@ export function createWaysToPay(
   };
 }
 
-/** The most of each. */
 function most(usages: readonly Usage[]): Usage {
   const larger = (one: bigint, other: bigint) => (one > other ? one : other);
   return usages.reduce(

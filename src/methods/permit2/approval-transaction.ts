@@ -92,7 +92,6 @@ const gasLimits = { least: 30_000n, most: 150_000n } as const;
 /** A number of the chain, or a placeholder where it is not known beforehand. */
 type Shown = bigint | number | string;
 
-/** Why such an approval is refused. */
 export const transactionRefusals = {
   malformed: () =>
     invalid(

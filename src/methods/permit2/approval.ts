@@ -100,7 +100,6 @@ type Shown = bigint | string;
 const differs = (approval: Approval, member: keyof Approval, wanted: string) =>
   `${at}.${member} is ${approval[member]}, but must be ${wanted}`;
 
-/** Why an approval is refused. */
 export const approvalRefusals = {
   malformed: () =>
     invalid(

@@ -101,7 +101,6 @@ export function permitPayment({
   };
 }
 
-/** The permit that was signed for a payment. */
 export function permitOf(payment: SignedPayment): Permit {
   const { payer, payTo, asset, limit, window, nonce, method, payload } = payment;
   const isUpto = method === uptoPermit2;

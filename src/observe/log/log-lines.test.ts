@@ -4,7 +4,7 @@ import { renderLogLine } from "./log-lines.ts";
 
 const at = new Date(2026, 0, 2, 3, 4, 5).getTime();
 
-/** What pino, configured as the service's, writes of a call. */
+/** The line that pino, configured as the service's, writes for a call. */
 function written(log: (logger: pino.Logger) => void): string {
   let line = "";
   const timestamp = () => `,"time":${at}`;

@@ -45,7 +45,6 @@ export function wouldLog(log: { level: string }, level: Level): boolean {
 type DescribedError = {
   type: string;
   message: string;
-  /** `ECONNREFUSED`, `SQLITE_BUSY`, and the like. */
   code?: string;
   hints?: readonly string[];
   stack?: string;

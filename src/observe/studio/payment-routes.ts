@@ -109,7 +109,6 @@ function answerFrom(
 
 /** Sends the body of a payment to the service, with the key of the local organization. */
 export type Resend = {
-  /** Gives the answer. */
   send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
   /** The command for a terminal that does the same. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;

@@ -389,7 +389,7 @@ const seeBlock = (number: bigint, timestamp: bigint) =>
 /** Until a chain was asked. */
 const lookedUp = () => new Promise((resolve) => setImmediate(resolve));
 
-/** What is known of the chain when a payment was judged. */
+/** The chain's state when a payment was judged. */
 function judgedBy(timeline: ReturnType<typeof createTimeline>, { settlementId }: PaymentRequest) {
   const record = timeline.find(settlementId);
   if (record === undefined) throw new Error("the timeline has no such payment");

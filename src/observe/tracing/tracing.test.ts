@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => api.trace.disable());
 
-/** What Node says of a package that is not there. */
+/** Node's error for a missing package. */
 const missing = "@opentelemetry/api-that-is-not-installed";
 const notInstalled = () => import(missing);
 

@@ -35,7 +35,6 @@ export type DiscoveredResource = z.infer<typeof discoveredResourceSchema>;
 
 const version = z.literal(2).meta({ description: "Of this answer" });
 
-/** The answer of `/discovery/resources`. */
 export const discoveryListSchema = z.object({
   x402Version: version,
   items: z.array(discoveredResourceSchema),
@@ -44,7 +43,6 @@ export const discoveryListSchema = z.object({
 
 export type DiscoveryList = z.infer<typeof discoveryListSchema>;
 
-/** The answer of `/discovery/search`. */
 export const discoverySearchSchema = z.object({
   x402Version: version,
   resources: z.array(discoveredResourceSchema),
@@ -92,13 +90,11 @@ const filters = {
     .optional(),
 };
 
-/** The parameters of `/discovery/resources`. */
 export const discoveryListQuery = z.strictObject({
   ...filters,
   offset: wholeNumber(0, mostResources).optional(),
 });
 
-/** The parameters of `/discovery/search`. */
 export const discoverySearchQuery = z.strictObject({
   query: z
     .string("is needed")

@@ -26,7 +26,6 @@ const columns = {
 
 const isoTime = (time: number | null) => (time === null ? null : new Date(time).toISOString());
 
-/** The names of the columns. */
 export const settlementColumns = Object.keys(columns);
 
 /** A settlement as operators see it, without its signature. */

@@ -22,6 +22,7 @@ import type { Lane, Waiting } from "./context.ts";
 import type { Examined } from "./examine.ts";
 import type { Expense, GasBudget } from "./gas-budget.ts";
 import { type GiveGasMoney, planToSettle } from "./payer-transaction.ts";
+import { codesOf } from "./payment.ts";
 import type { Turn } from "./revert-delays.ts";
 import type { GiftAccount } from "./sponsor.ts";
 
@@ -53,12 +54,13 @@ export async function claimPayment(
   { chain, sponsor, relayer }: Lane,
   options: ClaimOptions,
 ): Promise<Invalid | undefined> {
-  const { payment, signature, caller, recipient, trail } = claimant;
+  const { request, payment, signature, caller, recipient, trail } = claimant;
   const { signed, network } = payment;
   const { now, deadline, signal, gasBudget, turn, ways } = options;
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
-  const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount };
+  const codes = codesOf(request, network);
+  const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount, codes };
   const planned = await planToSettle(settling, { chain, sponsor }, asked, {
     ...options,
     organizationId: caller.organization.id,

@@ -2,6 +2,7 @@ import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
 import { kindsOf } from "../../methods/method.ts";
 import type { Supported } from "../../protocol/answers.ts";
+import { builderCodeExtension } from "../../protocol/builder-code.ts";
 import type { ServedNetwork } from "../../protocol/checks.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { createOpenMaxima } from "../../protocol/open-maxima.ts";
@@ -100,7 +101,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
         kinds: versions.flatMap((x402Version) =>
           all.flatMap(([lane]) => kindsOf(ways.methods, lane.chain.network, x402Version)),
         ),
-        extensions: [paymentIdentifierExtension, ...sponsored],
+        extensions: [paymentIdentifierExtension, builderCodeExtension, ...sponsored],
         signers: { "eip155:*": [...new Set(operators)] },
       };
     },

@@ -6,7 +6,7 @@ import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
 const transaction = hashOf("transaction");
 
-/** What was done, in its order. */
+/** The steps that were taken, in order. */
 let done: unknown[];
 let entry: IdempotencyEntry;
 beforeEach(() => {

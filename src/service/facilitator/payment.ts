@@ -2,6 +2,7 @@ import type { Chain } from "../../chain/chain.ts";
 import { normaliseSignature, recoverSigner, rememberSigners } from "../../chain/signing/recover-signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
+import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { refuseSignature } from "../../methods/refuse-signature.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
@@ -40,6 +41,14 @@ export async function verifySignature(
   const place = { asset, network, recover: recoverSigner };
   const refusal = await refuseSignature(ways.methodOf(signed.method), signed, proof, place);
   return refusal ?? { signature: proof === "accepted" ? inner : signature };
+}
+
+/** The codes behind the calldata that settles a payment: its own, and the facilitator's. */
+export function codesOf(
+  { codes }: Pick<PaymentRequest, "codes">,
+  { builderCode: wallet }: Pick<NetworkConfig, "builderCode">,
+): SettleCall["codes"] {
+  return codes === undefined && wallet === undefined ? undefined : { ...codes, wallet };
 }
 
 /** A payment is verified and then settled, as a rule: to recover its signer takes a third of the CPU of a verify. */

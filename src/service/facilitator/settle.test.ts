@@ -31,7 +31,7 @@ const caller: Caller = {
 };
 
 let time: number;
-/** Whether the right to the answer is held. */
+/** True if the right to the answer is held. */
 let isHeld: boolean;
 
 /**

@@ -13,7 +13,7 @@ import { refuseWithUse } from "./earlier-use.ts";
 import { createExamine, type Examined } from "./examine.ts";
 import { notServed, withOperator } from "./lanes.ts";
 import { checkGasMoney, planPayment, unlessMined } from "./payer-transaction.ts";
-import type { SettleablePayment } from "./payment.ts";
+import { codesOf, type SettleablePayment } from "./payment.ts";
 
 /**
  * Checks a payment: undefined when it is valid. Throws when that cannot be determined.
@@ -82,7 +82,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
 
   /** Plans a new payment, and asks the chain about it. */
   async function askAbout(examined: Examined, lane: Lane): Promise<Invalid | undefined> {
-    const { payment, caller, signature, recipient, trail } = examined;
+    const { request, payment, caller, signature, recipient, trail } = examined;
     const { chain, sponsor } = lane;
     const { signed } = payment;
     const { asset, payer } = signed;
@@ -91,6 +91,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       payment: { ...signed, signature },
       recipient: recipient ?? payer,
       id: payment.id,
+      codes: codesOf(request, payment.network),
     };
     const plan = await planPayment(settling, lane, asked);
     if ("reason" in plan) return trail.refuse("simulationSucceeds", plan);

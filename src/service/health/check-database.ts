@@ -127,10 +127,12 @@ export async function findUnlistedContracts(
     return open.flatMap((one) => {
       const { network, contract, settlements } = one;
       // Also of a network that is not served now: its settlements go on when it is.
-      const tier = networks.named(network)?.tier ?? "mainnet";
-      if (contracts[tier]?.some((known) => sameAddress(known, contract)) === true) return [];
+      const tier = networks.named(network)?.tier;
+      // Of a network that no file names any more, any contract may be.
+      const configured = tier === undefined ? Object.values(contracts).flat() : (contracts[tier] ?? []);
+      if (configured.some((known) => sameAddress(known, contract))) return [];
       const detail = `${plural(settlements, "undecided settlement")} of ${network} ${settlements === 1 ? "goes" : "go"} through ${contract}, which is not configured`;
-      const advice = `Name it in ${contractVariables[tier]}, after the contract that is offered and a comma.`;
+      const advice = `Name it in ${contractVariables[tier ?? "mainnet"]}, after the contract that is offered and a comma.`;
       return [{ ...one, detail, advice }];
     });
   } finally {

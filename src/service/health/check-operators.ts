@@ -63,9 +63,7 @@ export function warnsOfGasMoney({ name, status }: Check): boolean {
   return name === gasMoneyCheck.name && status === "warning";
 }
 
-/**
- * All in wei: the account's balance, the expected cost of a transaction, and the maximum that its balance must cover.
- */
+/** All in wei: the account's balance, the expected cost of a transaction, and the maximum that its balance must cover. */
 type GasMoney = { balance: bigint; cost: bigint; deposit: bigint };
 
 function checkBalance(network: NetworkConfig, { account, pays }: GasPayer, money: GasMoney): Check {

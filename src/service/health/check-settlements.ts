@@ -1,5 +1,6 @@
 import type { Ledger } from "../../ledger/ledger.ts";
 import { isSetAside } from "../../ledger/settlement.ts";
+import type { Network } from "../../protocol/networks.ts";
 import { finalitySeconds } from "../../protocol/refusals.ts";
 import { plural } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
@@ -8,16 +9,31 @@ import { type Check, warning } from "./check.ts";
 /** The number of old undecided settlements that are looked at. */
 const most = 1_000;
 
-/** Warns of settlements that are set aside: mined long ago, by a transaction that does not prove what became of them. */
+/**
+ * Warns of undecided settlements that do not go on by themselves: those that are set aside, since they were mined long ago by a
+ * transaction that does not prove what became of them, and those of networks that are not served.
+ */
 export async function checkSettlements(
-  { claims }: Pick<Ledger, "claims">,
+  { claims, outcomes }: Pick<Ledger, "claims" | "outcomes">,
   now: number,
+  served: readonly Pick<Network, "name">[],
 ): Promise<readonly Check[]> {
+  const unserved = (await outcomes.unfinished()).filter(({ network }) =>
+    served.every(({ name }) => name !== network),
+  );
+  const waiting = unserved.map(({ network, count }) => {
+    const detail = `${plural(count, "undecided settlement")} of ${network}, which is not served`;
+    return warning(
+      "settlements",
+      detail,
+      `Serve ${network} until its settlements are decided; nothing is lost until then.`,
+    );
+  });
   const old = { state: "submitted" as const, to: now - finalitySeconds * 1000 };
   const { settlements } = await claims.list(old, { limit: most });
   const count = settlements.filter((settlement) => isSetAside(settlement, now)).length;
-  if (count === 0) return [];
+  if (count === 0) return waiting;
   const detail = `${plural(count, "settlement")} mined more than half an hour ago without proof of the outcome: set aside`;
   const advice = `Run ${self} settlements reexamine, which says what the chain shows of each. The service looks for proof once a minute; it answers neither success nor failure until then.`;
-  return [warning("settlements", detail, advice)];
+  return [warning("settlements", detail, advice), ...waiting];
 }

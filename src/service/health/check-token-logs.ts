@@ -11,7 +11,6 @@ import { type Asset, isPaidBy } from "../../protocol/networks.ts";
 import { membersOf } from "../../util/json.ts";
 import { type Check, ok, warning } from "./check.ts";
 
-/** The name of this check. */
 const name = "token logs";
 
 /**

@@ -14,7 +14,6 @@ export type CheckStatus = "ok" | "warning" | "failed" | "skipped";
 
 /** The result of one check: a line of `doctor`, and of the log of `serve`. */
 export type Check = {
-  /** The name of what was checked. */
   name: string;
   status: CheckStatus;
   detail: string;
@@ -62,10 +61,7 @@ export type CheckContext = Accounts & {
   ways: WaysToPay;
   /** The newest block of the endpoint that answered. */
   head: Head;
-  /**
-   * An operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without a
-   * ledger.
-   */
+  /** An operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without a ledger. */
   nextTxNonce: ((chainId: number, operator: Address) => Promise<number | null>) | undefined;
   /** True if an operator that is new to the ledger must be new to the chain too. Not so on local chains. */
   refusesUsedOperators?: boolean | undefined;

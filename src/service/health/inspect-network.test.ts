@@ -22,7 +22,7 @@ const network: NetworkConfig = {
 const sponsor: Address = `0x${"5e".repeat(20)}`;
 const nowMs = 1_800_000_000_000;
 
-/** What a node of a network that is as it should be answers to each call. */
+/** The answers of a good network's node to each call. */
 function answerWell({ method, params }: RpcCall): unknown {
   switch (method) {
     case "eth_chainId":
@@ -68,7 +68,7 @@ const contractViews = (accounts: number) =>
     ...Array.from({ length: accounts }, () => uintWord(1n)),
   );
 
-/** Whether the contract's limit is asked, and what is answered to views that it does not have. */
+/** Returns true if a call asks for the contract's limit. */
 const asksLimit = ({ params }: RpcCall) => JSON.stringify(params).includes("2d4e01fd");
 const unanswered = (count: number) =>
   `0x${uintWord(100n)}${`${uintWord(1n)}${uintWord(0n)}${uintWord(0n)}`.repeat(count)}`;

@@ -44,7 +44,6 @@ export type InspectionOptions = Accounts & {
   clock?: ClockTolerance | undefined;
 };
 
-/** The result of inspecting a network. */
 export type Inspection = {
   checks: readonly Check[];
   /**

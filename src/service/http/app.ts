@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
-import { parsePaymentRequest } from "../../methods/methods.ts";
+import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { type Metrics, noMetrics } from "../../observe/metrics/metrics.ts";
 import type { ClaimedKind } from "../../protocol/answers.ts";
 import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
@@ -96,7 +96,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
   const { serviceId = randomUUID(), docs = false, noProxies = false } = options;
-  const { knownNetworks = builtInNetworks, parse = parsePaymentRequest } = options;
+  const { knownNetworks = builtInNetworks, parse = waysToPay.parse } = options;
   const inTime = serverTimeouts(timeouts);
   const app = Fastify({
     bodyLimit,

@@ -3,7 +3,7 @@ import { createIdentityCache, type IdentityCache } from "./create-organizations.
 
 let time: number;
 let loads: string[];
-/** What the next loads wait for, when a test sets it. */
+/** The next loads wait for this, if a test sets it. */
 let gate: Promise<void> | undefined;
 let cache: IdentityCache<string>;
 

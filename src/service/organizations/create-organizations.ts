@@ -20,7 +20,6 @@ import type {
 } from "./organizations.ts";
 
 export type AdministrationOptions = {
-  /** An open and migrated database. */
   db: Database;
   /** Unix milliseconds. */
   now: () => number;

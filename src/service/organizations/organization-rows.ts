@@ -97,7 +97,6 @@ export function toOrganization(id: string, name: string, rows: readonly NetworkR
   return { id, name, recipients, limits };
 }
 
-/** The columns that hold limits. */
 export const limitColumns = ["minimum_amount", "daily_gas_budget", "refuse_payers_with_code"] as const;
 
 export function toLimits(row: Pick<NetworkRow, (typeof limitColumns)[number]>): Limits {

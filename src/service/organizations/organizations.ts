@@ -19,7 +19,6 @@ export type Organization = {
   id: string;
   name: string;
   recipients: Readonly<Partial<Record<NetworkName, Address>>>;
-  /** Limits of the networks that have any. */
   limits: Readonly<Partial<Record<NetworkName, Limits>>>;
 };
 
@@ -150,9 +149,7 @@ export type Limits = {
   refusePayersWithCode: boolean;
 };
 
-/**
- * Why a payment is too small for its organization to be settled; undefined when it is not.
- */
+/** Why a payment is too small for its organization to be settled; undefined when it is not. */
 export function belowMinimum(limits: Limits | undefined, value: bigint): Invalid | undefined {
   const minimum = limits?.minimumAmount ?? null;
   if (minimum === null || value >= minimum) return undefined;

@@ -23,7 +23,7 @@ export type Dispatcher = {
 };
 
 /** One settlement that is to move away from a txNonce that decided nothing about it; `mined` took the txNonce. */
-type Moved = { txNonce: number; id: Hex; mined: Hex | null };
+type Moved = { txNonce: number; id: Hex; mined: Hex | null; codes: SettleCall["codes"] };
 
 export type DispatcherOptions = Pick<
   RecovererOptions,
@@ -131,12 +131,12 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
   /** Moves one settlement to a txNonce of its own; the last to leave closes the old one. */
   async function move(moved: Moved): Promise<void> {
-    const { id, ...left } = moved;
+    const { id, codes, ...left } = moved;
     try {
       const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
       const from = { chainId: network.chainId, operator: signer.address, ...left };
       const batch = await ledger.claims.redrive(from, [id], (txNonce, settlements) => {
-        const calls = settlements.map((claim) => callOf(claim, network));
+        const calls = settlements.map((claim) => ({ ...callOf(claim, network), codes }));
         return sign(txNonce, settlements, calls, { head, tip });
       });
       await broadcast;

@@ -14,7 +14,7 @@ let reopened: number[];
 let asked: TxNonceRange[];
 let beforeAnswer: () => void;
 let filled: number[];
-/** What the chain says the operator's transactions are: how many, and which have a receipt. */
+/** The operator's transactions on the chain: how many, and which have a receipt. */
 let mined: { count: number | undefined; hashes: Set<string> };
 let transactions: VanishedTransactions;
 

@@ -31,7 +31,7 @@ const payment = paymentOf("a", { window: until(validBefore) });
 const { id } = payment;
 const confirmations = 3;
 
-/** What the chain says. */
+/** The state of the chain. */
 let head: { number: bigint; timestamp: bigint; baseFeePerGas: bigint };
 let used: boolean;
 let found: TransferPlace | "cancelled" | null | Error;

@@ -10,11 +10,12 @@ import { x402FacilitatorAbi } from "../../contracts/x402Facilitator.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
 import { testPayers } from "../../payer/test-payers.ts";
+import { readCodes } from "../../protocol/builder-code.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { JsonResponse } from "../../util/http-client.ts";
 
 /*
- * What the relayer does when the chain does not just mine what it is sent.
+ * The relayer on a chain that does not just mine its transactions.
  */
 
 const composition = useComposition();
@@ -23,7 +24,7 @@ beforeEach(() => composition.chain.reset());
 
 const request = (method: string, ...params: unknown[]) => composition.chain.node.request(method, ...params);
 
-/** What is awaited for some block times is awaited not long. */
+/** Short, so that waits of some block times are short. */
 const quick = () => composition.configuration({ blockTimeMs: 50 });
 
 /** Mines a block every 100 ms, whatever is held, until the returned function is called, which waits for the last block: none comes after it. */
@@ -58,6 +59,20 @@ function countSimulations(count: number) {
   };
 }
 
+/** The payment with a builder code of its buyer. */
+function withCode(body: Body, code: string): Body {
+  return {
+    ...body,
+    paymentPayload: { ...body.paymentPayload, extensions: { "builder-code": { info: { s: [code] } } } },
+  };
+}
+
+/** The builder codes of the transaction of a success. */
+async function codesOf(answer: unknown) {
+  const { input } = Object(await request("eth_getTransactionByHash", Object(answer).transaction));
+  return readCodes(input);
+}
+
 async function settlementOf(
   running: Running,
   body: Body,
@@ -82,9 +97,9 @@ describe.each([
     const before = await composition.recipientBalance();
     const transactions = await composition.operatorTransactions();
     const release = await composition.holdMining();
-    const running = await composition.start({ network: quick() });
+    const running = await composition.start({ network: { ...quick(), builderCode: "bc_own" } });
     composition.proxy.take();
-    const settling = composition.post(running, "settle", await payment());
+    const settling = composition.post(running, "settle", withCode(await payment(), "bc_buyer"));
     await composition.untilSent();
     await request("anvil_setNextBlockBaseFeePerGas", "0x2540be400");
     await request("evm_mine");
@@ -94,6 +109,7 @@ describe.each([
     const { body } = await settling;
     await stopMining();
     expect(body).toMatchObject({ success: true });
+    expect(await codesOf(body)).toEqual({ wallet: "bc_own", services: ["bc_buyer"] });
     expect(await composition.recipientBalance()).toBe(before + 10_000n);
     expect(await composition.operatorTransactions()).toBe(transactions + 1);
   });
@@ -629,11 +645,15 @@ describe("a batch that reverts as a whole", () => {
     const before = await composition.recipientBalance();
     const release = await composition.holdMining();
     const running = await composition.start({ settleWaitMs: 20_000 });
-    const bodies = await Promise.all(Array.from({ length: 6 }, () => composition.payment()));
+    const payments = await Promise.all(Array.from({ length: 6 }, () => composition.payment()));
+    const bodies = payments.map((body) => withCode(body, "bc_buyer"));
     const { settling, alone } = await settleIntoRevert(running, bodies);
     await release();
 
     const answers = await settling;
+    for (const { body } of answers) {
+      if (Object(body).success) expect(await codesOf(body)).toEqual({ services: ["bc_buyer"] });
+    }
     // A payment that happened to travel alone is reverted for itself; those in a batch are not.
     const settled = answers.filter(({ body }) => (body as { success: boolean }).success).length;
     expect(settled).toBe(bodies.length - alone);

@@ -6,7 +6,7 @@ import { type OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { createDispatcher, type Dispatcher } from "./dispatcher.ts";
 import type { RecovererOptions } from "./recoverer.ts";
 import { closeEmpty, createFill, createReplace } from "./replacement.ts";
-import type { TransactionStore } from "./slot.ts";
+import { codesOf, type TransactionStore } from "./slot.ts";
 import { createSubmissionQueue, type Submission, type SubmissionOutcome } from "./submission-queue.ts";
 import { createWatcher } from "./watcher.ts";
 
@@ -199,11 +199,12 @@ function createSettleStore(
     addAttempt: claims.addAttempt,
     noteMined: outcomes.noteMined,
     conclude: outcomes.conclude,
-    async sendAgain({ txNonce, settlements }, mined) {
+    async sendAgain({ txNonce, settlements, attempts }, mined) {
       if (settlements.length === 0) {
         await closeEmpty(claims, { chainId: network.chainId, operator: signer.address, txNonce });
       }
-      sendAgain(settlements.map(({ id }) => ({ txNonce, id, mined })));
+      const codes = codesOf(attempts);
+      sendAgain(settlements.map(({ id }) => ({ txNonce, id, mined, codes })));
     },
   };
 }

@@ -8,7 +8,7 @@ import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
-import { type Batch, callOf, networkOf, type Slot, type TransactionStore } from "./slot.ts";
+import { type Batch, callOf, codesOf, networkOf, type Slot, type TransactionStore } from "./slot.ts";
 
 export type ReplacementOptions = {
   chain: Chain;
@@ -33,7 +33,7 @@ export function createReplace(
 
   /** Decides the next attempt of a txNonce. */
   function renew(
-    { settlements }: Slot,
+    { settlements, attempts }: Slot,
     { newest, isHeld, head }: { newest: Attempt; isHeld: boolean; head: Head },
   ): { kind: AttemptKind; to: Address; data: Hex; gas: bigint } {
     const [first] = settlements;
@@ -53,7 +53,9 @@ export function createReplace(
     if (first === undefined || settling === undefined || isOver || !isHeld || newest.kind === "noop") {
       return { kind: "noop", ...noopTransaction(signer.address) };
     }
-    return { kind: "settle", ...settling.transaction(calls, networkOf(network, first)) };
+    const codes = codesOf(attempts);
+    const coded = calls.map((call) => ({ ...call, codes }));
+    return { kind: "settle", ...settling.transaction(coded, networkOf(network, first)) };
   }
 
   return async (slot, { isHeld, others }) => {

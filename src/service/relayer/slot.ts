@@ -9,8 +9,10 @@ import type {
 import type { Contract } from "../../methods/on-chain/batch-transactions.ts";
 import type { SettleCall } from "../../methods/on-chain/settling.ts";
 import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
+import { readCodes } from "../../protocol/builder-code.ts";
 import { withContract } from "../../protocol/checks.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import { readTransaction } from "../../protocol/signed-transaction.ts";
 
 /** A stored transaction and its settlements. */
 export type Batch = {
@@ -103,6 +105,12 @@ export function callOf(claim: Claim, network: Contract): SettleCall {
   return { payment: { ...payment, nonceSpace, signature, payload }, recipient, id, amount };
 }
 
+/** The builder codes that payments were sent with: only their signed transactions keep them. */
+export function codesOf(attempts: readonly Pick<Attempt, "kind" | "raw">[]): SettleCall["codes"] {
+  const sent = attempts.findLast(({ kind }) => kind === "settle");
+  return sent && readCodes(readTransaction(sent.raw).data);
+}
+
 /**
  * Tells waiting requests that a settlement has concluded. The ledger stays the only record: what is announced here
  * is that it is worth reading again.
@@ -162,5 +170,5 @@ export type TransactionStore = {
    * Has settlements sent again whose txNonce was taken without deciding them: by `mined`, one of their own
    * transactions, or, where that is null, by one of another sender. Resolves when that is under way or recorded.
    */
-  sendAgain(batch: { txNonce: number; settlements: Batch["settlements"] }, mined: Hex | null): Promise<void>;
+  sendAgain(batch: Pick<Slot, "txNonce" | "settlements" | "attempts">, mined: Hex | null): Promise<void>;
 };

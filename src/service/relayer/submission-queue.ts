@@ -130,10 +130,13 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
 
     add(submission) {
       const { promise, resolve, reject } = Promise.withResolvers<SubmissionOutcome>();
-      const { method, contract } = submission.claim;
+      const { claim, call } = submission;
+      const { method, contract } = claim;
+      const key = ways.settlingOf(method).batchKey(call, networkOf(network, claim));
       const item: Queued = {
         ...submission,
-        batchKey: `${method} ${contract} ${ways.settlingOf(method).batchKey(submission.call, networkOf(network, submission.claim))}`,
+        // A transaction names one app.
+        batchKey: `${method} ${contract} ${key} ${call.codes?.app ?? ""}`,
         queuedAt: now(),
         spentBefore: flight().spent(),
         resolve,

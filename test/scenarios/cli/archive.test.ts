@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { main } from "../../../src/cli/main.ts";
 import { membersOf, parseJson } from "../../../src/util/json.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { createTestLedger, paymentOf, settled, until } from "../../support/ledger/test-ledger.ts";
 import { programFile } from "../../support/programs.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * `x402-kit settlements archive`, as an operator runs it.
@@ -28,17 +28,8 @@ describe.each(backends)("on $name", (backend) => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  async function archive(...args: string[]) {
-    const stdout: string[] = [];
-    const stderr: string[] = [];
-    const code = await main(["settlements", "archive", ...args], {
-      print: (text) => stdout.push(text),
-      printError: (text) => stderr.push(text),
-      env: { DATABASE_URL: database.url },
-      takeSignals: () => new AbortController().signal,
-    });
-    return { code, stdout: stdout.join("\n"), stderr: stderr.join("\n") };
-  }
+  const archive = (...args: string[]) =>
+    runHere(["settlements", "archive", ...args], { DATABASE_URL: database.url });
   const run = (moment = before) => archive("--before", moment, "--out", file);
 
   const old = (index: number) =>
@@ -84,7 +75,7 @@ describe.each(backends)("on $name", (backend) => {
     expect(await run()).toEqual({
       code: 0,
       stderr: "",
-      stdout: `260 settlements were moved to ${file}.`,
+      stdout: `260 settlements were moved to ${file}.\n`,
     });
     expect(await countOf(ledger)).toBe(1);
     const { rows: payers } = await sql`SELECT payer FROM accounts`.execute(await database.open());
@@ -105,7 +96,7 @@ describe.each(backends)("on $name", (backend) => {
 
     // Once more: there is nothing left to do, and nothing changes.
     const text = readFileSync(file, "utf8");
-    expect((await run()).stdout).toBe("There is nothing to archive; nothing was written.");
+    expect((await run()).stdout).toBe("There is nothing to archive; nothing was written.\n");
     expect(readFileSync(file, "utf8")).toBe(text);
   });
 
@@ -159,7 +150,7 @@ describe.each(backends)("on $name", (backend) => {
     await settleOld(3);
     expect(await run("2026-01-01")).toMatchObject({
       code: 0,
-      stdout: "There is nothing to archive; nothing was written.",
+      stdout: "There is nothing to archive; nothing was written.\n",
     });
     expect(existsSync(file)).toBe(false);
   });

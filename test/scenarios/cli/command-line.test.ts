@@ -9,11 +9,11 @@ import { kitVersion } from "../../../src/util/self-command.ts";
 import { repository, start } from "../../support/cli.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 import { noteStarted } from "../../support/processes.ts";
-import { runHere } from "../../support/run-here.ts";
+import { problemsIn, runHere } from "../../support/run-here.ts";
 
 /*
- * What a person gets for a command line or a variable that cannot be: everything that is wrong at once, each with how
- * to mend it, exit code 2 (4 of the judges, whose 2 is a verdict), and nothing started.
+ * A wrong command line or variable: everything that is wrong at once, each with how to fix it,
+ * exit code 2 (4 of the judges, whose 2 is a verdict), and nothing started.
  */
 
 type Row = { args: string[]; env?: Record<string, string>; exitCode?: number };
@@ -126,21 +126,24 @@ describe("a command line that cannot be", () => {
     expect(refusal).not.toContain("x402-kit up ");
   });
 
-  test("options that do not exist, values that are missing, and words that are no options", async () => {
-    const args = ["up", "now", "port", "--prot", "4402", "--json=yes", "--host", "--networks", "--demo"];
-    expect(await refusalOf({ args })).toMatchInlineSnapshot(`
-      "x402-kit up: 7 things are wrong
-        now: is not an option: options begin with --
-        port: is not an option: options begin with --; did you mean --port?
-        --prot: there is no such option; did you mean --port?
-        --json: takes no value
-        --host: needs a value (for example --host 0.0.0.0)
-        --networks: needs a value (for example --networks base,polygon)
-        --demo: there is no such option
-
-      Options: npx --no-install x402-kit up --help
-      "
-    `);
+  test.each<[row: Row, names: string[]]>([
+    [
+      { args: ["up", "now", "port", "--prot", "4402", "--json=yes", "--host", "--networks", "--demo"] },
+      ["now", "port", "--prot", "--json", "--host", "--networks", "--demo"],
+    ],
+    [
+      {
+        args: ["pay", "--payer", "nobody", "--amount", "0.0x", "--version", "3", "--network", "ethereum"],
+        env: { X402_KIT_URL: "localhost:4402" },
+      },
+      ["--network", "--payer", "--amount", "--version", "X402_KIT_URL"],
+    ],
+    [{ args: ["fund", "--to", "vitalik.eth", "--amount"] }, ["--amount", "--network", "--to"]],
+    [{ args: ["advance-time", "--network", "base", "--seconds", "-5"] }, ["--seconds"]],
+  ])("everything that is wrong at once: %j", async (row, names) => {
+    const refusal = await refusalOf(row);
+    expect(problemsIn(refusal)).toEqual(names);
+    expect(refusal).toContain(`\nOptions: npx --no-install x402-kit ${row.args[0]} --help\n`);
   });
 
   test.each([
@@ -206,51 +209,12 @@ describe("a command line that cannot be", () => {
     `);
   });
 
-  test("pay with values that cannot be", async () => {
-    const args = ["pay", "--payer", "nobody", "--amount", "0.0x", "--version", "3", "--network", "ethereum"];
-    expect(await refusalOf({ args, env: { X402_KIT_URL: "localhost:4402" } })).toMatchInlineSnapshot(`
-      "x402-kit pay: 5 things are wrong
-        --network: "ethereum" is not one of base, base-sepolia, optimism, optimism-sepolia, polygon; others are known with --network-file FILE (for example eip155:8453)
-        --payer: "nobody" is not one of funded, empty, unapproved, approvedShort, sponsored, blacklisted, smartWallet, undeployedWallet, delegated, hijacked, gasBurner, fickle (for example empty)
-        --amount: "0.0x" is not an amount, such as 0.01 or 1 (for example 0.01)
-        --version: "3" is not one of 1, 2 (for example 1)
-        X402_KIT_URL: is not a URL that begins with https:// or http:// (for example http://127.0.0.1:4402)
-
-      Options: npx --no-install x402-kit pay --help
-      "
-    `);
-  });
-
-  test("advance-time by what is no number of seconds", async () => {
-    expect(
-      await refusalOf({ args: ["advance-time", "--network", "base", "--seconds", "-5"] }),
-    ).toMatchInlineSnapshot(`
-      "x402-kit advance-time: one thing is wrong
-        --seconds: "-5" is not a whole number from 1 to 3155760000 (for example 3600)
-
-      Options: npx --no-install x402-kit advance-time --help
-      "
-    `);
-  });
-
   test("fault with the word that ends one in the place of a kind", async () => {
     expect(await refusalOf({ args: ["fault", "base", "clear"] })).toMatchInlineSnapshot(`
       "x402-kit fault: one thing is wrong
         KIND: is no kind; it is npx --no-install x402-kit fault clear, without a network (for example answer-lost)
 
       Options: npx --no-install x402-kit fault --help
-      "
-    `);
-  });
-
-  test("fund without what it needs", async () => {
-    expect(await refusalOf({ args: ["fund", "--to", "vitalik.eth", "--amount"] })).toMatchInlineSnapshot(`
-      "x402-kit fund: 3 things are wrong
-        --amount: needs a value (for example --amount 1.5)
-        --network: is needed (for example --network base)
-        --to: is not an address: 0x and 40 hexadecimal digits (for example 0x857b06519E91e3A54538791bDbb0E22373e36b66)
-
-      Options: npx --no-install x402-kit fund --help
       "
     `);
   });
@@ -302,177 +266,13 @@ describe("help", () => {
       "x402-kit key revoke",
       "x402-kit key accept-pepper",
     ]);
-    expect(await helpOf("help", "key", "revoke")).toMatchInlineSnapshot(`
-      "x402-kit key revoke: end an API key at once
-
-        --id ID       the key's id: the middle part of x4k_<id>_<secret> (needed)
-        --actor NAME  who makes this change, for the audit trail (default the user of
-                      the operating system)
-        --json        print JSON
-
-      Variables:
-        DATABASE_URL  where settlements, organizations and API keys are kept: an
-                      SQLite file, or Postgres for several instances (default
-                      sqlite:./facilitator.db)
-      "
-    `);
+    expect(await helpOf("help", "key", "revoke")).toMatch(/^x402-kit key revoke: /);
   });
 
-  test("of up, whatever else is given", async () => {
-    expect(await helpOf("up", "--help", "--nonsense")).toMatchInlineSnapshot(`
-      "x402-kit up: start local chains and the facilitator, and pay once on each
-      network
-
-        --networks NAMES            these networks, separated by commas (default
-                                    base,base-sepolia,optimism,optimism-sepolia,polygon)
-        --port PORT                 port to listen on; 0 for any free one (default
-                                    4402) [env: PORT]
-        --host ADDRESS              IP address to listen on (default 127.0.0.1) [env:
-                                    HOST]
-        --allow-host NAMES          answer requests to these host names too, separated
-                                    by commas, such as a container's
-        --contract-mainnet ADDRESS  facilitator contract address on base, optimism and
-                                    polygon [env: FACILITATOR_CONTRACT_MAINNET]
-        --contract-testnet ADDRESS  facilitator contract address on base-sepolia and
-                                    optimism-sepolia [env:
-                                    FACILITATOR_CONTRACT_TESTNET]
-        --pay-to WHERE              where payments may go: contract, to the
-                                    facilitator contract alone (the default);
-                                    recipients, also straight to the organization's
-                                    own wallet; any, also straight to any other
-                                    address, as public facilitators have it
-        --reasons DIALECT           the names that invalidReason and errorReason have:
-                                    spec, the specification's (the default);
-                                    reference, those of the public reference
-                                    facilitator
-        --network-file FILE         JSON file with networks besides the five [env:
-                                    NETWORKS_FILE]
-        --cors-origins ORIGINS      origins of web pages that may call the API,
-                                    separated by commas, or \`*\` for all; no cookies
-                                    are read [env: CORS_ORIGINS]
-        --discovery                 keep what the organization was paid for, and show
-                                    it at /discovery/resources, as \`serve\` with
-                                    DISCOVERY=true
-        --fork [NAMES]              fork real chains: of the networks that are named,
-                                    or of all whose *_RPC_URL is set; NAME=URL and
-                                    NAME=RECORDING say what to fork
-        --open                      let requests without an API key act for the local
-                                    organization, and \`POST /close\` end this; for test
-                                    suites that know no keys
-        --plain                     stand in for a public facilitator: the same as
-                                    --open --pay-to any, so that a shop needs the URL
-                                    and nothing else, and as strict, as lenient and
-                                    with the same reasons as the public reference
-                                    facilitator
-        --claim KIND@NETWORK        list a kind at /supported that is refused when it
-                                    is used, for servers that start with it alone;
-                                    several, separated by commas
-        --rpc-port NETWORK=PORT     the port of a network's node; several, separated
-                                    by commas (default: any free ones)
-        --rpc-ports PORT..          the ports of all nodes: this one for the first
-                                    network, the next for the second, and so on
-        --asset NETWORK=ADDRESS     where the mock token of \`up\` stands, per network,
-                                    as NETWORK=ADDRESS,NAME,VERSION,DECIMALS; several,
-                                    separated by semicolons. What is left out after
-                                    the address is as USDC has it [env: LOCAL_ASSETS]
-        --recipient ADDRESS         where the organization is paid, on every network
-                                    (default: a published account)
-        --organizations FILE        JSON file with organizations besides that one,
-                                    with recipients and limits: docs/guides/harness.md
-        --state FILE                file to save the session to when this ends by
-                                    Ctrl-C, SIGTERM or \`POST /close\`, and to go on
-                                    from at the next start: chains, ledger, story,
-                                    faults, and the settings that are not given here;
-                                    see also state save
-        --settle-wait MS            how long a settle waits for its outcome, in
-                                    milliseconds (default: 80000 in protocol version
-                                    1, 45000 in version 2) [env: SETTLE_WAIT_MS]
-        --log-level LEVEL           what the service logs to stderr: fatal, error,
-                                    warn, info, debug, trace, silent (default warn)
-                                    [env: LOG_LEVEL]
-        --journal                   keep a journal of what the service does, for
-                                    connectHarness(…).journal
-        --no-recovery               leave direct submissions to the token stranded, as
-                                    \`serve\` without a recoverer
-        --no-demo                   make no sample payments
-        --quiet                     print no line for each verify and settle
-        --log-format FORMAT         how these lines are written: text or json; with
-                                    --json they are left out unless this is given
-        --ready-line TEXT           print this line when everything is ready, for a
-                                    test suite that waits for it
-        --seed N                    makes runs repeatable, to the hash of each block:
-                                    chains with a clock of their own, and no sample
-                                    payments
-        --env                       print lines for a .env when ready, and nothing
-                                    else: URL, key, payTo, payer, RPC URLs; where an
-                                    up listens at the port, those of that one
-        --json                      print one line of JSON when ready, and nothing
-                                    else; where an up listens at the port, that of
-                                    that one
-
-      [env: …] is a variable of the environment; a file .env is not read.
-      "
-    `);
-  });
-
-  test("of pay", async () => {
-    expect(await helpOf("pay", "-h")).toMatchInlineSnapshot(`
-      "x402-kit pay: make one payment against a running \`up\`
-
-        --network NAME          where to pay: base, or eip155:8453 (default base)
-        --payer NAME            who pays: funded, empty, unapproved, approvedShort,
-                                sponsored, blacklisted, smartWallet, undeployedWallet,
-                                delegated, hijacked, gasBurner, fickle (default
-                                funded)
-        --amount AMOUNT         how much, in whole tokens (0.01, 1) (default: 0.01;
-                                with --upto all of it)
-        --pay-to ADDRESS        where it goes (default: the facilitator contract; the
-                                organization's wallet where \`up --pay-to\` allows that)
-        --asset NAME            the token: plain, fee, usdt, permit (default: USDC)
-        --scheme NAME           exact, upto (default: exact); of upto settle may take
-                                less than what is signed
-        --method NAME           how the tokens move: eip3009 or permit2 (default:
-                                eip3009 in USDC)
-        --upto AMOUNT           pay by scheme upto, with this as the maximum; --amount
-                                is what settle takes of it
-        --units                 count amounts in the token's smallest unit (10000 is
-                                0.01 USDC)
-        --approval              send an approval of Permit2 along
-                                (eip2612GasSponsoring), for a payer who has none
-        --approval-transaction  the same as a transaction of the payer's own
-                                (erc20ApprovalGasSponsoring)
-        --version N             x402 protocol version, 1 or 2 (default 2)
-        --network-file FILE     JSON file with networks besides the five [env:
-                                NETWORKS_FILE]
-        --url URL               where \`x402-kit up\` listens (default
-                                http://127.0.0.1:4402) [env: X402_KIT_URL]
-        --json                  print one line of JSON: the two answers, and what
-                                became of the payment
-
-      [env: …] is a variable of the environment; a file .env is not read.
-      "
-    `);
-  });
-
-  test("of fund, which needs options otherwise", async () => {
-    expect(await helpOf("help", "fund")).toMatchInlineSnapshot(`
-      "x402-kit fund: give an account of a running \`up\` some of the token
-
-        --network NAME       on which network (needed)
-        --network-file FILE  JSON file with networks besides the five [env:
-                             NETWORKS_FILE]
-        --to ADDRESS         the account, or the name of a test payer (needed)
-        --asset NAME         the token: plain, fee, usdt, permit (default: USDC)
-        --amount AMOUNT      how much, in whole tokens (0.01, 1) (needed)
-        --units              count amounts in the token's smallest unit (10000 is 0.01
-                             USDC)
-        --url URL            where \`x402-kit up\` listens (default
-                             http://127.0.0.1:4402) [env: X402_KIT_URL]
-        --json               print JSON
-
-      [env: …] is a variable of the environment; a file .env is not read.
-      "
-    `);
+  // test/surface has the texts.
+  test("of a command, whatever else is given", async () => {
+    expect(await helpOf("up", "--help", "--nonsense")).toBe(await helpOf("help", "up"));
+    expect(await helpOf("pay", "-h")).toBe(await helpOf("help", "pay"));
   });
 });
 

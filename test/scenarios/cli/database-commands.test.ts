@@ -2,12 +2,13 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { beforeEach, describe, expect, test } from "vitest";
-import { main } from "../../../src/cli/main.ts";
+import { migrations } from "../../../src/ledger/database/migrations/later-migrations.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { createOrganizations } from "../../../src/service/organizations/create-organizations.ts";
 import { backends, useTestDatabase } from "../../support/databases.ts";
 import { createTestLedger, failed, paymentOf, settled } from "../../support/ledger/test-ledger.ts";
 import { postgresPassword } from "../../support/postgres.ts";
+import { runHere } from "../../support/run-here.ts";
 
 /*
  * The operator's commands on a database, as `x402-kit` runs them.
@@ -16,24 +17,11 @@ import { postgresPassword } from "../../support/postgres.ts";
 const pepper = "9f2c1b7a6e5d4c3b2a1908f7e6d5c4b3";
 const recipient = "0x857b06519E91e3A54538791bDbb0E22373e36b66";
 
-/** Runs a command line, and gives what it prints. */
-async function run(args: readonly string[], env: Record<string, string>) {
-  const stdout: string[] = [];
-  const stderr: string[] = [];
-  const code = await main(args, {
-    print: (text) => stdout.push(`${text}\n`),
-    printError: (text) => stderr.push(`${text}\n`),
-    env,
-    takeSignals: () => new AbortController().signal,
-  });
-  return { code, stdout: stdout.join(""), stderr: stderr.join("") };
-}
-
 describe.each(backends)("on $name", (backend) => {
   const database = useTestDatabase(backend);
 
-  const x402 = (...args: string[]) => run(args, { DATABASE_URL: database.url, API_KEY_PEPPER: pepper });
-  /** What a command prints when all is well. */
+  const x402 = (...args: string[]) => runHere(args, { DATABASE_URL: database.url, API_KEY_PEPPER: pepper });
+  /** The output of a command that succeeds. */
   async function output(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await x402(...args);
     expect({ code, stderr }, args.join(" ")).toEqual({ code: 0, stderr: "" });
@@ -91,7 +79,7 @@ describe.each(backends)("on $name", (backend) => {
       { network: "base", address: token, name: "EURC", version: "2", decimals: 6 },
     ]);
     const refusalOf = async (address: string, exitCode = 1) => {
-      const { code, stderr } = await run(
+      const { code, stderr } = await runHere(
         ["org", "set-recipient", "--id", "shop", "--network", "base", "--address", address],
         { DATABASE_URL: database.url, FACILITATOR_CONTRACT_MAINNET: contract, ASSETS },
       );
@@ -145,15 +133,15 @@ describe.each(backends)("on $name", (backend) => {
 
     test("are made with the pepper of the others alone, until another is accepted, which ends them", async () => {
       const other = { DATABASE_URL: database.url, API_KEY_PEPPER: randomBytes(32).toString("hex") };
-      const refused = await run(["key", "create", "--org", "shop"], other);
+      const refused = await runHere(["key", "create", "--org", "shop"], other);
       expect(refused).toMatchObject({ code: 1, stdout: "" });
       expect(refused.stderr).toContain("API_KEY_PEPPER is not the one that the API keys were made with");
       expect(refused.stderr).toContain("x402-kit key accept-pepper");
 
       expect(await output("key", "accept-pepper")).toContain("no key stops working");
-      const accepted = await run(["key", "accept-pepper"], other);
+      const accepted = await runHere(["key", "accept-pepper"], other);
       expect(accepted.stdout).toContain("1 key was made with another one, and works no more");
-      expect((await run(["key", "create", "--org", "shop"], other)).code).toBe(0);
+      expect((await runHere(["key", "create", "--org", "shop"], other)).code).toBe(0);
       expect((await x402("key", "create", "--org", "shop")).code).toBe(1);
     });
 
@@ -180,7 +168,7 @@ describe.each(backends)("on $name", (backend) => {
     });
 
     test("are revoked without the pepper", async () => {
-      const { code } = await run(["key", "revoke", "--id", keyId], { DATABASE_URL: database.url });
+      const { code } = await runHere(["key", "revoke", "--id", keyId], { DATABASE_URL: database.url });
       expect(code).toBe(0);
       expect(await authenticate(key)).toBeUndefined();
     });
@@ -294,7 +282,7 @@ describe.each(backends)("on $name", (backend) => {
   test("everything that is wrong is said at once, and no secret with it", async () => {
     const env = { DATABASE_URL: "mysql://root:hunter2@db/x402", API_KEY_PEPPER: "hunter2" };
     const args = ["key", "create", "--scopes", "verify,admin", "--expires", "soon", "--database", "sqlite:x"];
-    const { code, stderr } = await run(args, env);
+    const { code, stderr } = await runHere(args, env);
     expect(code).toBe(2);
     expect(stderr).not.toContain("hunter2");
     expect(stderr).toMatchInlineSnapshot(`
@@ -314,7 +302,7 @@ describe.each(backends)("on $name", (backend) => {
 
 describe.each(backends)("a database of $name that was not migrated", (backend) => {
   const database = useTestDatabase(backend, { migrated: false });
-  const x402 = (...args: string[]) => run(args, { DATABASE_URL: database.url, API_KEY_PEPPER: pepper });
+  const x402 = (...args: string[]) => runHere(args, { DATABASE_URL: database.url, API_KEY_PEPPER: pepper });
 
   test("is refused by whatever needs it, with what to do", async () => {
     const { code, stderr } = await x402("org", "list");
@@ -327,44 +315,13 @@ describe.each(backends)("a database of $name that was not migrated", (backend) =
   test("is migrated by a command that first tells what it would do, and changes nothing", async () => {
     const dryRun = await x402("migrate", "--dry-run");
     expect(dryRun.code).toBe(0);
-    expect(dryRun.stdout).toMatchInlineSnapshot(`
-      "would apply  0001-initial: settlements, their transactions, leases, idempotency keys, organizations, recipients, API keys
-      would apply  0002-operations: what several instances share; limits, an audit trail and listings for organizations
-      would apply  0003-listings: indexes for listing an organization's settlements by network, by payer, and those that are not settled
-      would apply  0004-pepper: which pepper the API keys are hashed with, so that a wrong one is noticed
-      would apply  0005-resources: what organizations were paid for, where DISCOVERY is on
-      would apply  0006-payers: an index for listing a payer's settlements of all organizations, in place of the one by organization
-      would apply  0007-payer-code: which code payers have, what settling for payers with code costs, and who refuses them
-      would apply  0008-methods: how each payment was paid, in words that fit every way to pay
-      would apply  0009-pay-to: where payments go that do not go through the facilitator contract
-      would apply  0010-permit2: payments whose nonces their token does not keep, and those that allow more than is taken
-      would apply  0011-gifts: gas money that is given to payers who send an approval along
-      would apply  0012-gift-organizations: for whose payments gas money was given
-      would apply  0013-contracts: which facilitator contract each payment was claimed for, so that it is settled and proven by that one
-      Nothing was changed. Make a backup, and stop what uses the database, before it is.
-      "
-    `);
+    const planned = migrations.map(({ name, summary }) => `would apply  ${name}: ${summary}`);
+    expect(dryRun.stdout.split("\n").slice(0, -2)).toEqual(planned);
     if (backend.name === "SQLite") expect(existsSync(database.url.slice("sqlite:".length))).toBe(false);
 
     expect(JSON.parse((await x402("migrate", "--json")).stdout)).toMatchObject({
       applied: true,
-      migrations: [
-        "0001-initial",
-        "0002-operations",
-        "0003-listings",
-        "0004-pepper",
-        "0005-resources",
-        "0006-payers",
-        "0007-payer-code",
-        "0008-methods",
-        "0009-pay-to",
-        "0010-permit2",
-        "0011-gifts",
-        "0012-gift-organizations",
-        "0013-contracts",
-      ].map((name) => ({
-        name,
-      })),
+      migrations: migrations.map(({ name }) => ({ name })),
     });
     expect((await x402("migrate")).stdout).toBe("The database is up to date.\n");
     expect((await x402("migrate", "--dry-run")).stdout).toBe("The database is up to date.\n");

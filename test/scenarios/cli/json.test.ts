@@ -19,7 +19,7 @@ import { childEnvironment } from "../../support/child-environment.ts";
 import { type CliProcess, startCli } from "../../support/cli.ts";
 
 /*
- * What a program gets of every command: with `--json` one JSON document on stdout, also of a failure, and an exit code that says
+ * Every command for programs: with `--json` one JSON document on stdout, also of a failure, and an exit code that says
  * which kind of failure it was.
  */
 

@@ -17,7 +17,7 @@ import { parseBody } from "../../support/example-payment.ts";
 import { runHere } from "../../support/run-here.ts";
 
 /*
- * What a developer sees of payments in the terminal: the lines of `up`, `x402-kit logs` and `x402-kit why`.
+ * Payments in the terminal: the lines of `up`, `x402-kit logs` and `x402-kit why`.
  */
 
 let up: CliProcess;

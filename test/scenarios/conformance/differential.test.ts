@@ -261,7 +261,7 @@ const payers: readonly [TestPayerName, ...TestPayerName[]] = [
   ...(["funded", "funded", "funded", "empty", "blacklisted", "smartWallet", "unapproved"] as const),
 ];
 
-/** What one of the two made of a payment; amounts in the asset's smallest unit. */
+/** One side's verdict on a payment; amounts in the asset's smallest unit. */
 type Outcome = {
   valid: boolean;
   settled: boolean;

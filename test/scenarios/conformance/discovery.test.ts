@@ -80,7 +80,7 @@ async function settleEverywhere(body: Body, authorization: string): Promise<void
   await sleep(5);
 }
 
-/** What each of the three answers, without times and ids of its own. */
+/** The answer of each of the three, without times and ids of its own. */
 async function everywhere(path: string, authorization: string = testKeys.local.apiKey) {
   const ask = async (url: string) => {
     const response = await fetch(`${url}/discovery/${path}`, { headers: { authorization } });

@@ -167,7 +167,7 @@ function write(
 const telling =
   /^(content-type|allow|location|retry-after|www-authenticate|x-settlement-state|access-control-.*)$/;
 
-/** What the mock answers, without what only one of the two can know. */
+/** The mock's answer, without members that only one of the two can know. */
 function expectedOf(answer: FixtureAnswer): FixtureAnswer {
   if (!isBegun(answer)) return answer;
   const headers = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => telling.test(name)));

@@ -1,12 +1,12 @@
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { main } from "../../../src/cli/main.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import {
   type ReferenceFacilitator,
   startReferenceFacilitator,
 } from "../../support/conformance/reference-facilitator.ts";
+import { runHere } from "../../support/run-here.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { startTestHarness } from "../../support/service.ts";
 
@@ -32,7 +32,7 @@ const reportSchema = z.object({
 let harness: RunningHarness;
 let reference: ReferenceFacilitator;
 let report: z.infer<typeof reportSchema>;
-let code: number;
+let code: number | null;
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base"] });
   const chain = runningChain(harness, "base");
@@ -41,13 +41,10 @@ beforeAll(async () => {
   await chain.fund(privateKeyToAddress(payerKey), 1_000_000n);
   await chain.approvePermit2(privateKeyToAddress(payerKey), 1_000_000n);
   const merchant = privateKeyToAddress(generatePrivateKey());
-  const lines: string[] = [];
-  const print = (text: string) => void lines.push(text);
-  code = await main(["conformance", "--url", reference.origin, "--pay-to", merchant, "--json"], {
-    ...{ print, printError: () => {}, env: { PAYER_PRIVATE_KEY: payerKey } },
-    takeSignals: () => new AbortController().signal,
-  });
-  report = reportSchema.parse(JSON.parse(lines.join("\n")));
+  const command = ["conformance", "--url", reference.origin, "--pay-to", merchant, "--json"];
+  const ended = await runHere(command, { PAYER_PRIVATE_KEY: payerKey });
+  code = ended.code;
+  report = reportSchema.parse(JSON.parse(ended.stdout));
 }, 120_000);
 afterAll(async () => {
   await reference?.close();

@@ -6,12 +6,12 @@ import { setTimeout } from "node:timers/promises";
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { main } from "../../../src/cli/main.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { judgeTable } from "../../support/judge/judge-tables.ts";
 import { listenOnLoopback } from "../../support/loopback-server.ts";
+import { runHere } from "../../support/run-here.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { startTestHarness } from "../../support/service.ts";
 
@@ -28,7 +28,7 @@ type WrongFacilitator = {
   cases: string;
   /** Where the report finds it. */
   finds: readonly [scenario: string, at: string];
-  /** Whether it is found only where the chain can be asked. */
+  /** True if it is found only by asking the chain. */
   byChain?: boolean;
 };
 
@@ -222,14 +222,11 @@ async function judge(
       : await answer({ operation, body: await readJson(request), ask });
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });
-  const lines: string[] = [];
-  const print = (text: string) => void lines.push(text);
   const contract = runningChain(harness, "base").facilitatorContract;
   const command = ["conformance", "--url", proxy.origin, "--pay-to", contract, "--json", ...args];
-  const takeSignals = () => new AbortController().signal;
   try {
-    const code = await main(command, { print, printError: () => {}, env: variables, takeSignals });
-    return { code, report: reportSchema.parse(JSON.parse(lines.join("\n"))) };
+    const { code, stdout } = await runHere(command, variables);
+    return { code, report: reportSchema.parse(JSON.parse(stdout)) };
   } finally {
     await proxy.close();
   }
@@ -288,14 +285,11 @@ test("on a chain that has the test payers, they pay, and no key of a payer is ne
 test("the report is written where nothing could be judged, too", async () => {
   const folder = await mkdtemp(join(tmpdir(), "x402-conformance-"));
   const file = join(folder, "report.xml");
-  const lines: string[] = [];
   try {
-    const code = await main(["conformance", "--url", "http://127.0.0.1:1", "--json", "--junit", file], {
-      ...{ print: (text: string) => void lines.push(text), printError: () => {}, env: {} },
-      takeSignals: () => new AbortController().signal,
-    });
+    const command = ["conformance", "--url", "http://127.0.0.1:1", "--json", "--junit", file];
+    const { code, stdout } = await runHere(command);
     expect(code).toBe(3);
-    expect(JSON.parse(lines.join(""))).toMatchObject({
+    expect(JSON.parse(stdout)).toMatchObject({
       couldNotJudge: "Nothing answers at http://127.0.0.1:1",
     });
     expect(await readFile(file, "utf8")).toContain(

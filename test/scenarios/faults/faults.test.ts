@@ -134,7 +134,7 @@ async function payInTrouble(
   return judge({ composition, running, kind, paid }, told);
 }
 
-/** What vanished from the chain comes back. Given up after a minute, which {@link judge} then shows. */
+/** Vanished transactions come back. Given up after a minute, which {@link judge} then shows. */
 async function untilPaid(composition: Stage["composition"], payments: readonly WayPayment[]): Promise<void> {
   const isPaid = async (payment: WayPayment) =>
     payment.due === 0n || (await hashesOnChain(composition, payment)).length > 0;

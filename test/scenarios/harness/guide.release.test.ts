@@ -88,7 +88,7 @@ test("the README's example of end-to-end tests passes", async () => {
 
 test.each([
   ["harness", 4],
-  ["fixtures", 3],
+  ["fixtures", 2],
 ])("the vitest examples of the guide to %s pass", async (guide, count) => {
   await write(await examplesOf(`docs/guides/${guide}.md`));
   const { code, output } = await runVitest();
@@ -106,7 +106,7 @@ async function runExample(name: string, code: string, env: Record<string, string
   expect(stdout.trimEnd().split("\n").filter(Boolean), name).toEqual(promised);
 }
 
-/** What vitest runs, or is configured with. */
+/** Files that vitest runs, or is configured with. */
 const ofVitest = /\.test\.ts$|^vitest\.config\.ts$|^global-setup\.ts$/;
 
 test.each(["harness", "ways-to-pay", "fixtures", "networks", "operations", "extensions"])(

@@ -262,7 +262,7 @@ const calls: Readonly<Record<string, Call>> = {
   "organizations.authenticate": (value) => organizations.authenticate(value),
 };
 
-/** What a call throws; undefined when it takes the value. */
+/** The error that a call throws; undefined if it takes the value. */
 async function thrownBy(call: Call, value: unknown): Promise<unknown> {
   try {
     await call(value as Anything);

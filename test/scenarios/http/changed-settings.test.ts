@@ -38,7 +38,7 @@ type Change = {
   /** By a configuration, with which the service is started again: before the payments, and after. */
   readonly before?: Partial<NetworkConfig>;
   readonly after?: () => Partial<NetworkConfig>;
-  /** What is under way can only go on with the configuration from before. */
+  /** True if payments under way need the former configuration. */
   readonly stops?: true;
   /** Of the organization, while the service runs. */
   readonly act?: (running: Running) => Promise<void>;

@@ -4,7 +4,7 @@ import { openRawConnection, postText, type RawConnection } from "../../support/h
 import { paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 
 /*
- * What counts as handed over, when connections do what connections do.
+ * Which answers count as delivered, however their connections end.
  */
 
 let app: StubApp;

@@ -1,10 +1,9 @@
 import { setTimeout } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Composition, compose, type Running } from "../../support/composition.ts";
 import { generatedBodies } from "../../support/generated-bodies.ts";
+import { memoryInUse } from "../../support/memory-in-use.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 
 /*
@@ -85,14 +84,6 @@ function idempotencyKey(random: Random): Record<string, string> {
   }
 }
 
-function memoryInUse(): number {
-  setFlagsFromString("--expose-gc");
-  const collect: () => void = runInNewContext("gc");
-  collect();
-  const { heapUsed, external } = process.memoryUsage();
-  return (heapUsed + external) / 1024 / 1024;
-}
-
 test(`${count} generated bodies: no 500, nothing thrown, memory flat`, { timeout: 3_600_000 }, async () => {
   const random = createRandom();
   const wellFormed = await Promise.all([
@@ -142,7 +133,7 @@ test(`${count} generated bodies: no 500, nothing thrown, memory flat`, { timeout
     });
     await Promise.all(workers);
     bugs.push(...log.splice(0).filter((line) => line.includes('"level":50')));
-    if (block % Math.max(1, Math.floor(blocks / 10)) === 0) memory.push(memoryInUse());
+    if (block % Math.max(1, Math.floor(blocks / 10)) === 0) memory.push(memoryInUse() / 2 ** 20);
   }
 
   console.info(

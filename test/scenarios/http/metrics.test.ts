@@ -9,7 +9,7 @@ import { openRawConnection, postText } from "../../support/http/raw-connection.t
 import { goodKey, paymentBody, type StubApp, startStubApp } from "../../support/http/stub-app.ts";
 
 /*
- * What Prometheus reads, and who can read it.
+ * The metrics for Prometheus, and who can read them.
  */
 
 let app: StubApp;

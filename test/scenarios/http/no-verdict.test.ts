@@ -1,37 +1,23 @@
 import { request } from "node:http";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { localOrganization } from "../../../src/payer/test-keys.ts";
 import { type Answer, post, signedRequest, startTestHarness } from "../../support/service.ts";
 
 /*
- * "No verdict": 4xx and 5xx, problem details that public clients can read, and nothing broadcast.
+ * "No verdict": 4xx and 5xx, problem details that public clients can read, and nothing broadcast. Beside the rows of the scenario
+ * table, which conformance/service.test.ts sends.
  */
 
 let harness: RunningHarness;
-const keys: Record<"verifyOnly" | "settleOnly" | "noRecipient" | "revoked" | "expired", string> = {
-  verifyOnly: "",
-  settleOnly: "",
-  noRecipient: "",
-  revoked: "",
-  expired: "",
-};
+const keys = { verifyOnly: "", settleOnly: "" };
 
 beforeAll(async () => {
   harness = await startTestHarness({ networks: ["base", "polygon"] });
   const { organizations } = harness;
-  const create = async (organizationId: string, scopes: ("verify" | "settle")[], expiresAt?: number) =>
-    organizations.createKey(organizationId, { scopes, ...(expiresAt !== undefined && { expiresAt }) });
-  await organizations.create({ id: "org_new", name: "No recipient yet" });
-  keys.verifyOnly = (await create("org_local", ["verify"])).key;
-  keys.settleOnly = (await create("org_local", ["settle"])).key;
-  keys.noRecipient = (await create("org_new", ["verify", "settle"])).key;
-  keys.expired = (await create("org_local", ["verify", "settle"], Date.now() + 1_000)).key;
-  await vi.waitUntil(async () => (await organizations.authenticate(keys.expired)) === null, 50_000);
-  const revoked = await create("org_local", ["verify", "settle"]);
-  await organizations.revokeKey(revoked.keyId);
-  keys.revoked = revoked.key;
+  keys.verifyOnly = (await organizations.createKey("org_local", { scopes: ["verify"] })).key;
+  keys.settleOnly = (await organizations.createKey("org_local", { scopes: ["settle"] })).key;
 });
 afterAll(() => harness.close());
 
@@ -79,8 +65,6 @@ describe.each(operations)("%s", (operation) => {
     ["no key after Bearer", "Bearer ", notSet("no key")],
     ["a variable that is not set", "Bearer undefined", notSet('"undefined" in the place of a key')],
     ["nonsense", "nonsense", notAccepted],
-    ["another scheme", "Basic dXNlcjpwYXNz", notAccepted],
-    ["an unknown key", `x4k_nobody_${"0".repeat(64)}`, notAccepted],
     ["the wrong secret", `x4k_local_${"1".repeat(64)}`, notAccepted],
     ["a very long key", `x4k_local_${"0".repeat(5_000)}`, notAccepted],
   ])("with %s is 401, before the body is read", async (_name, key, detail) => {
@@ -108,13 +92,6 @@ describe.each(operations)("%s", (operation) => {
     });
   });
 
-  test.each(["revoked", "expired"] as const)("with a key that is %s is 401", async (which) => {
-    const answer = await post(harness, operation, await signedRequest(harness), {
-      authorization: keys[which],
-    });
-    expect(answer.status).toBe(401);
-  });
-
   test("takes the key after Bearer as well", async () => {
     const body = await signedRequest(harness);
     const answer = await post(harness, operation, body, {
@@ -131,19 +108,14 @@ describe.each(operations)("%s", (operation) => {
     expect(bad).toMatchObject({ status: 200 });
   });
 
-  test.each([
-    ["", 400],
-    ["{", 400],
-    ["not json", 400],
-    [`{"paymentPayload": ${"[".repeat(10_000)}`, 400],
-    ['{"__proto__": {"x": 1}}', 400],
-    ['{"constructor": {"prototype": {"x": 1}}}', 400],
-    ["x".repeat(32 * 1024 + 1), 413],
-  ])("of the body %.40s is %i", async (body, status) => {
-    const answer = await postRaw(operation, body, json);
-    expect(answer).toMatchObject({ status, body: { status, ...x402Members[operation] } });
-    expect(answer.headers["x-request-id"]).toBeTypeOf("string");
-  });
+  test.each(["{", `{"paymentPayload": ${"[".repeat(10_000)}`, '{"constructor": {"prototype": {"x": 1}}}'])(
+    "of bad body %# is 400",
+    async (body) => {
+      const answer = await postRaw(operation, body, json);
+      expect(answer).toMatchObject({ status: 400, body: { status: 400, ...x402Members[operation] } });
+      expect(answer.headers["x-request-id"]).toBeTypeOf("string");
+    },
+  );
 
   test.each([
     ['{"paymentPayload":\n  x4k_secret}', "The body is not JSON from line 2, column 3 on"],
@@ -158,13 +130,10 @@ describe.each(operations)("%s", (operation) => {
     expect(answer).toMatchObject({ status: 400, body: x402Members[operation] });
   });
 
-  test.each(["text/plain", "application/xml", "multipart/form-data; boundary=x"])(
-    "of %s is 415",
-    async (type) => {
-      const answer = await postRaw(operation, "{}", { ...json, "content-type": type });
-      expect(answer).toMatchObject({ status: 415, body: x402Members[operation] });
-    },
-  );
+  test.each(["application/xml", "multipart/form-data; boundary=x"])("of %s is 415", async (type) => {
+    const answer = await postRaw(operation, "{}", { ...json, "content-type": type });
+    expect(answer).toMatchObject({ status: 415, body: x402Members[operation] });
+  });
 
   test.each(["gzip", "br"])("that %s has compressed is 415, and says so", async (encoding) => {
     const answer = await postRaw(operation, "\u001f\u008b\u0008", { ...json, "content-encoding": encoding });
@@ -176,33 +145,14 @@ describe.each(operations)("%s", (operation) => {
 
   test.each([
     ["null", "null"],
-    ["an array", "[]"],
     ["a string", '"paymentPayload"'],
     ["a number", "402"],
     ["an empty object", "{}"],
-    ["deep nesting", `{"paymentPayload":${'{"a":'.repeat(2_000)}1${"}".repeat(2_001)}`],
   ])("of %s is a verdict: the payload is malformed", async (_name, body) => {
     const answer = await postRaw(operation, body, json);
     expect(answer.status).toBe(200);
     expect(answer.body.invalidReason ?? answer.body.errorReason).toMatch(/^invalid_(payload|x402_version)$/);
     expect(answer.body.network).toBe("");
-  });
-});
-
-describe("an organization without a recipient", () => {
-  test("settle is 403 and says what to do; verify falls back to default", async () => {
-    const body = await signedRequest(harness);
-    const headers = { authorization: keys.noRecipient };
-    expect(await post(harness, "settle", body, headers)).toMatchObject({
-      status: 403,
-      body: {
-        detail: "The organization has no recipient wallet on base; set one at the facilitator",
-      },
-    });
-    expect(await post(harness, "verify", body, headers)).toMatchObject({
-      status: 200,
-      body: { isValid: true, authContext: { organizationId: "org_new", authMethod: "default" } },
-    });
   });
 });
 
@@ -251,7 +201,12 @@ describe("the rest of the surface", () => {
           { x402Version: 2, scheme: "upto", network, extra: upto },
         ]),
       ],
-      extensions: ["payment-identifier", "eip2612GasSponsoring", "erc20ApprovalGasSponsoring"],
+      extensions: [
+        "payment-identifier",
+        "builder-code",
+        "eip2612GasSponsoring",
+        "erc20ApprovalGasSponsoring",
+      ],
       signers: { "eip155:*": [harnessAccounts.operator.address] },
     });
   });

@@ -60,7 +60,7 @@ describe.each(doors)("%s", (_, originOf) => {
     return { status, error: refusalSchema.parse(answer).error };
   };
 
-  /** What the facilitator says to an order, first of verify and then of settle. */
+  /** The facilitator's answers to an order: of verify, then of settle. */
   async function pay(wanted: object) {
     const { body, settleBody } = await order(wanted);
     const verify = verdictSchema.parse((await post("/v1/verify", body)).body);

@@ -89,14 +89,14 @@ function withIdentifier(body: string, id: string): string {
 
 const send = (request: FixtureRequest) => sendRequest(new URL(running.url).origin, request);
 
-/** Whether a row ends without a claim. */
+/** Returns true if a row ends without a claim. */
 function isRefused({ cause, outcome, operation }: ScenarioRow): boolean {
   if (cause.by === "fault") return false;
   if (operation === "verify") return true;
   return outcome.kind === "problem" || (outcome.kind === "refusal" && !outcome.again);
 }
 
-/** What a request has in hand is given up right after its answer. */
+/** Resources of a request are released right after its answer. */
 const soon = <T>(look: () => T) => expect.poll(look, { interval: 5 });
 
 describe("no table grows, and no transaction is sent, by", () => {

@@ -18,7 +18,7 @@ const exact = (body: Body) => body.paymentPayload.payload;
 const usedOnChain = { nextAction: "ask_operator", paymentState: "unknown" };
 const unused = { nextAction: "sign_again", paymentState: "not_taken" };
 
-/** What the payment is refused for, in the words of verify. */
+/** The reason of the refusal, as verify gives it. */
 const refusedFor = {
   "has expired": {
     // That it was used comes before that it is too late.

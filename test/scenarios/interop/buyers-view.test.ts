@@ -11,7 +11,7 @@ import { testPayerAccount } from "../../support/test-payer-account.ts";
 import { startV1Merchant } from "../../support/v1-merchant.ts";
 
 /*
- * What a buyer with the public client sees of a payer's state, through a public server (v2) and one that does as the
+ * A payer's state as a buyer with the public client sees it, through a public server (v2) and one that does as the
  * v1 servers did.
  */
 

@@ -22,7 +22,7 @@ let proxy: TcpProxy;
 let merchant: LoopbackServer;
 const url = () => `${merchant.origin}/report`;
 
-/** What goes on between the merchant's server and ours: each settle, and the HTTP status of its answer. */
+/** The traffic between the merchant's server and ours: each settle, and the HTTP status of its answer. */
 let settles: { answers: number[]; onSecond: () => void };
 beforeEach(() => {
   settles = { answers: [], onSecond: () => {} };

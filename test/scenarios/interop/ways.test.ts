@@ -24,7 +24,7 @@ import { balanceOf, sendFrom, startTestHarness } from "../../support/service.ts"
 
 type Way = Pick<Offer, "scheme" | "extra" | "charge"> & {
   way: string;
-  /** What the buyer pays of a price. */
+  /** The part of a price that the buyer pays. */
   pays?: (price: bigint) => bigint;
 };
 
@@ -62,7 +62,7 @@ const payments = networkNames.flatMap((network) =>
 
 let harness: RunningHarness;
 let shop: LoopbackServer;
-/** What the shop asked the facilitator. */
+/** The shop's requests to the facilitator. */
 const asked: string[] = [];
 
 beforeAll(async () => {
@@ -217,7 +217,7 @@ describe.each(networkNames)("on %s", (network) => {
 describe.each(["exact-eip3009-upfront", "exact-permit2-upfront"])("a route %s", (way) => {
   const url = (route: string) => `${shop.origin}/base/${route}/${way}`;
 
-  /** What the shop asks the facilitator, and what the buyer gets. */
+  /** The shop's requests to the facilitator, and the buyer's answer. */
   async function buy(account: BuyerAccount, route: string) {
     asked.length = 0;
     const { status, body, receipt } = await buyerOf(account).buy(url(route));

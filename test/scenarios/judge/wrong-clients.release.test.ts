@@ -45,7 +45,7 @@ async function openScenes(way: string, cases: readonly ClientCase[]) {
 
 type Scenes = Awaited<ReturnType<typeof openScenes>>;
 
-/** What is bad of a buyer, by the cases. */
+/** The bad findings about a buyer, by the cases. */
 async function judgeBuyer(
   buyer: Buyer,
   scenes: Scenes,
@@ -74,7 +74,7 @@ async function judgeBuyer(
   const bad = findings.filter(({ level }) => level === "wrong");
   return {
     bad: bad.map(({ name }) => name),
-    /** What happened, for the message of a failed test. */
+    /** The events, for the message of a failed test. */
     shown: JSON.stringify(
       findings
         .filter((finding) => bad.includes(finding) || finding.name === buyer.foundBy)

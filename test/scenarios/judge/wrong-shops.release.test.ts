@@ -39,7 +39,7 @@ afterAll(() => Promise.all([shared, moved].map((scene) => scene[Symbol.asyncDisp
 
 type Judging = { redelivers?: boolean; onDecision?: OnDecision<WrongShop>; limits?: RunLimits };
 
-/** What is bad of a shop, by the cases of these names; the first case always runs. */
+/** The bad findings about a shop, by the cases of these names; the first case always runs. */
 async function judge(
   shop: WrongShop,
   seed: number,

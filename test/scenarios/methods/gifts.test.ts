@@ -21,7 +21,7 @@ import { useRecoveryScene } from "../../support/use-composition.ts";
 const scene = useRecoveryScene();
 
 const gwei = 10n ** 9n;
-/** What an approval here lacks: its gas limit times what it offers, of a payer who has nothing. The tip that anvil suggests. */
+/** The gas money that an approval here lacks: its gas limit times what it offers, of a payer who has nothing. The tip that anvil suggests. */
 const approvalGas = 60_000n;
 const offered = gwei;
 const lacked = approvalGas * offered;
@@ -49,7 +49,7 @@ const overBudget = {
 };
 const notGiven = { status: 200, body: { success: false, situation: "approval_gas_missing" } };
 
-/** What the ledger says of a payer's gift, and of what an organization has spent today, in wei. */
+/** A payer's gift and an organization's spending of today in the ledger, in wei. */
 async function readLedger(
   payer: Poor,
   organizationId = "org",

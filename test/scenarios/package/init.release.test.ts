@@ -31,7 +31,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => packed?.[Symbol.asyncDispose]());
 
-/** What the packed package writes for a framework, with what its package.json asks for. */
+/** The files that the packed package writes for a framework, with its dependencies. */
 async function createShop(framework: string): Promise<string> {
   const source = join(packed.directory, `written-${framework}`);
   const { stdout } = await run(process.execPath, [kit, "init", source, "--framework", framework]);
@@ -44,7 +44,7 @@ async function createShop(framework: string): Promise<string> {
   return root;
 }
 
-/** What Node runs for the script `shop` of a project, at a port. */
+/** The script `shop` of a project, run by Node at a port. */
 async function shopCommand(project: string, port: string): Promise<readonly string[]> {
   const { scripts } = await readManifest(project);
   const [program, ...args] = (scripts.shop ?? "").split(" ");

@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { main } from "../../../src/cli/main.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { value } from "../../support/recovery-scene.ts";
+import { runHere } from "../../support/run-here.ts";
 import type { Body } from "../../support/service.ts";
 import { useRecoveryScene } from "../../support/use-composition.ts";
 
@@ -22,20 +22,14 @@ beforeEach(async () => {
 
 /** Runs a command, and gives what it printed. */
 async function run(command: string, env: Record<string, string> = {}) {
-  const lines: string[] = [];
-  const exitCode = await main(command.split(" "), {
-    print: (text) => void lines.push(text),
-    printError: (text) => void lines.push(text),
-    env: {
-      BASE_RPC_URL: scene.chain.rpcUrl,
-      FACILITATOR_CONTRACT_MAINNET: scene.chain.facilitatorContract,
-      CONFIRMATIONS: "base=1",
-      DATABASE_URL: scene.databaseUrl(),
-      ...env,
-    },
-    takeSignals: () => new AbortController().signal,
+  const { code, stdout, stderr } = await runHere(command.split(" "), {
+    BASE_RPC_URL: scene.chain.rpcUrl,
+    FACILITATOR_CONTRACT_MAINNET: scene.chain.facilitatorContract,
+    CONFIRMATIONS: "base=1",
+    DATABASE_URL: scene.databaseUrl(),
+    ...env,
   });
-  return { exitCode, printed: lines.join("\n") };
+  return { exitCode: code, printed: `${stdout}${stderr}`.trimEnd() };
 }
 const withKey = { RECOVERER_PRIVATE_KEY: keyOf("recoverer of its own") };
 

@@ -7,7 +7,7 @@ import type { DeployedChains } from "../../support/serve/deployed-chains.ts";
 import { signPayment, startDeployedShop } from "../../support/serve/shop.ts";
 
 /*
- * What operators see of the payments of `serve`, on a listener of its own.
+ * The payments of `serve` for its operators, on a listener of its own.
  */
 
 const token = "9b1c5e0d7f3a2468ace013579bdf8642";

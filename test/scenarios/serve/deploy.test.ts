@@ -41,7 +41,7 @@ const run = (args: string, changes: Variables = {}) =>
 const call = (args: string, changes: Variables = {}) =>
   runHere(["deploy", ...args.split(" ")], { ...keys, ...changes });
 
-/** What a person sees, without what differs from run to run, or with the contract's code. */
+/** The output for a person, without the parts that differ from run to run, or with the contract's code. */
 function shown({ stdout, stderr }: Outcome): string {
   const known: readonly string[] = [deployer, operator, other];
   return `\n${stdout}${stderr}`
@@ -140,21 +140,8 @@ describe("a contract that is not there yet", () => {
     const sent = await transactionsOf(deployer);
     const again = await run("--network base --yes", { FACILITATOR_CONTRACT_MAINNET: contract.toLowerCase() });
     expect(again.code).toBe(0);
-    expect(shown(again)).toMatchInlineSnapshot(`
-      "
-      The facilitator contract is in place on base, with every function of this version.
-
-        contract     0xCONTRACT
-        admin        0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613
-        admin delay  2 days
-        operator     0x7D47eB18134a43d7B3109FC795f648A4f4c72840
-        pauser       0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613
-
-      Nothing was to be done.
-
-      FACILITATOR_CONTRACT_MAINNET=0xCONTRACT
-      "
-    `);
+    expect(again.stdout).toMatch(/ is in place on base, .*\n\nNothing was to be done\.\n/s);
+    expect(again.stdout).toContain(`\nFACILITATOR_CONTRACT_MAINNET=${contract}\n`);
     expect(await transactionsOf(deployer)).toBe(sent);
   });
 
@@ -230,18 +217,9 @@ describe("operators of a contract that stands", () => {
     const sent = await transactionsOf(deployer);
     const again = await change(`--grant-operator ${other} --revoke-operator ${operator} --yes`);
     expect(again.code).toBe(0);
-    expect(shown(again)).toMatchInlineSnapshot(`
-      "
-      Operators of the facilitator contract on base (chain 8453)
-
-        contract                                    0xCONTRACT
-        admin                                       0x5B5aE611c4d77F43e643D19c4774fb3b9A2Eb613, which has …
-        0x2e17b19FF5f3B60F5ECff523013677aC711aFf0D  is one already
-        0x7D47eB18134a43d7B3109FC795f648A4f4c72840  is none already
-
-      Nothing was to be done.
-      "
-    `);
+    expect(again.stdout).toMatch(
+      new RegExp(`${other} +is one already\n +${operator} +is none already\n\nNothing was`),
+    );
     expect(await transactionsOf(deployer)).toBe(sent);
   });
 

@@ -41,12 +41,25 @@ const recoverer = accountOf("recoverer").address;
 
 type MigrationLog = Kysely<{ kysely_migration: { name: string; timestamp: string } }>;
 
-/** What `doctor` says of base alone, after changes of a good configuration. */
+/** The output of `doctor` about base alone, after changes of a good configuration. */
 function examine(changes: Variables = {}): Promise<Outcome> {
   return runHere(["doctor"], { ...deployed.variables, POLYGON_RPC_URL: "", ...changes });
 }
 
-/** What it says while other code stands at an address. */
+/** The outcome and the name of every check, by the part that it belongs to. */
+function checksIn(outcome: Outcome): Record<string, string[]> {
+  const parts = shown(outcome)
+    .split(/\n\n?(?=\w+\n)/)
+    .slice(1);
+  return Object.fromEntries(
+    parts.map((part) => {
+      const checks = part.matchAll(/^ {2}(ok|FAIL|warn|-) +(\S+(?: \S+)*) {2,}/gm);
+      return [part.split("\n")[0] ?? "", [...checks].map(([, level, name]) => `${level} ${name}`)];
+    }),
+  );
+}
+
+/** Its output while other code stands at an address. */
 async function examineWith(address: Hex, code: Hex, changes?: Variables): Promise<Outcome> {
   const before = await base.request("eth_getCode", address, "latest");
   await base.request("anvil_setCode", address, code);
@@ -105,49 +118,17 @@ test("a good configuration", async () => {
     POLYGON_RPC_URL: `${other.rpcUrl},${other.rpcUrl}/?second`,
   });
   expect(outcome.code).toBe(0);
-  expect(shown(outcome)).toMatchInlineSnapshot(`
-    "
-    configuration
-      ok    variables   2 networks, 1 operator
-
-    database
-      ok    database    SQLite, …/facilitator.db: up to date
-
-    base
-      ok    RPC 1       answers in N ms
-      ok    chain id 1  8453
-      ok    head 1      block N is N s old
-      ok    RPC 2       answers in N ms
-      ok    chain id 2  8453
-      ok    head 2      block N is N s old
-      ok    contract    0xCONTRACT has every function of this version
-      ok    operator    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
-      ok    fee         the base fee is N gwei, the cap 5 gwei
-      ok    gas money   100 ETH of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N ETH each
-      ok    asset       0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
-      ok    Permit2     0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
-      ok    escrow      0x4020074e9dF2ce1deE5A9C1b5c3f541D02a10003 is there and runs, and both collectors of x402 use it
-      ok    txNonce     0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
-
-    polygon
-      ok    RPC 1       answers in N ms
-      ok    chain id 1  137
-      ok    head 1      block N is N s old
-      ok    RPC 2       answers in N ms
-      ok    chain id 2  137
-      ok    head 2      block N is N s old
-      ok    contract    0xCONTRACT has every function of this version
-      ok    operator    0x7D47eB18134a43d7B3109FC795f648A4f4c72840 holds OPERATOR_ROLE
-      ok    fee         the base fee is N gwei, the cap 1,000 gwei
-      ok    gas money   100 POL of 0x7D47eB18134a43d7B3109FC795f648A4f4c72840 buys N settlements at N POL each
-      ok    asset       0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359 signs for name "USD Coin", version "2"
-      ok    Permit2     0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
-      ok    escrow      0x4020074e9dF2ce1deE5A9C1b5c3f541D02a10003 is there and runs, and both collectors of x402 use it
-      ok    txNonce     0x7D47eB18134a43d7B3109FC795f648A4f4c72840 is new to this database, and begins at 0
-
-    All is well: serve may be started.
-    "
-  `);
+  const perNetwork = [
+    ...["RPC 1", "chain id 1", "head 1", "RPC 2", "chain id 2", "head 2", "contract", "operator", "fee"],
+    ...["gas money", "asset", "Permit2", "escrow", "txNonce"],
+  ];
+  expect(checksIn(outcome)).toEqual({
+    configuration: ["ok variables"],
+    database: ["ok database"],
+    base: perNetwork.map((name) => `ok ${name}`),
+    polygon: perNetwork.map((name) => `ok ${name}`),
+  });
+  expect(shown(outcome)).toMatch(/\n\nAll is well: serve may be started\.\n$/);
 });
 
 test("a configuration with much that is wrong", async () => {
@@ -164,66 +145,24 @@ test("a configuration with much that is wrong", async () => {
     CONFIRMATIONS: "optimism=30",
   });
   expect(outcome.code).toBe(1);
-  expect(shown(outcome)).toMatchInlineSnapshot(`
-    "
-    configuration
-      ok    variables             3 networks, 1 operator
-      FAIL  OPERATOR_PRIVATE_KEY  is a published test key: anyone can sign with it
-                                  → For example what \`openssl rand -hex 32\` prints
-      warn  CONFIRMATIONS         30 blocks of optimism take some 60 s, longer than a settle waits: it would never answer at once
-
-    database
-      FAIL  database              SQLite, …/facilitator.db: does not exist yet
-                                  → Run npx --no-install x402-kit migrate, or start with npx --no-install x402-kit serve --migrate.
-
-    base
-      ok    RPC 1                 answers in N ms
-      ok    chain id 1            8453
-      ok    head 1                block N is N s old
-      warn  RPC 2                 the connection failed (ECONNREFUSED)
-                                  → Check the URL in BASE_RPC_URL, and whether this machine may reach it.
-      ok    RPC 3                 answers in N ms
-      FAIL  chain id 3            the RPC serves chain 137, but base is chain 8453
-                                  → BASE_RPC_URL names a node of another network.
-      FAIL  confirming            degraded: 1 of 3 RPC endpoints can be used, and 2 must say the same: every settle waits until it is answered with 503
-                                  → Mend the other, and name three in BASE_RPC_URL, so that one may fail.
-      ok    contract              0xCONTRACT has every function of this version
-      FAIL  operator              0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd does not hold OPERATOR_ROLE
-                                  → The admin grants it: npx --no-install x402-kit deploy --network base --grant-operator 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd
-      FAIL  recoverer             0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not hold RECOVERER_ROLE
-                                  → The admin grants it, by grantRole; without it, leave RECOVERER_PRIVATE_KEY out.
-      ok    forward limit         the contract forwards up to 1,000 USDC now; its limit is 1,000 USDC
-      warn  forward limit         the contract forwards no EURC: payments that were submitted directly to the token wait
-                                  → The admin sets the limit, by setForwardLimit.
-      ok    fee                   the base fee is N gwei, the cap 5 gwei
-      ok    gas money             10,000 ETH of 0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd buys N settlements at N ETH each
-      FAIL  gas money             0 ETH of 0xbA6c6A7587fC73a1D920b2A5Ff8af13826416c5a does not cover one recovery, which needs N ETH at hand
-                                  → Send it ETH on base.
-      ok    asset                 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 signs for name "USD Coin", version "2"
-      FAIL  asset                 there is no EIP-3009 token at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840
-                                  → Correct its address in ASSETS.
-      ok    Permit2               0x000000000022D473030F116dDEE9F6B43aC78BA3 is there, and both proxies of x402 use it
-      ok    escrow                0x4020074e9dF2ce1deE5A9C1b5c3f541D02a10003 is there and runs, and both collectors of x402 use it
-      ok    txNonce               0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd is new to this database, and begins at 0
-
-    optimism
-      FAIL  RPC                   the connection failed (ECONNREFUSED)
-                                  → Check the URL in OPTIMISM_RPC_URL, and whether this machine may reach it.
-      warn  RPC endpoints         there is one, and its word is all there is for successes and failures; payments that were submitted directly to the token wait for x402-kit recover
-                                  → Name a second provider in OPTIMISM_RPC_URL.
-      -     the rest              was not looked at: there is no RPC endpoint to ask
-
-    polygon
-      ok    RPC                   answers in N ms
-      FAIL  chain id              the RPC serves chain 8453, but polygon is chain 137
-                                  → POLYGON_RPC_URL names a node of another network.
-      warn  RPC endpoints         there is one, and its word is all there is for successes and failures; payments that were submitted directly to the token wait for x402-kit recover
-                                  → Name a second provider in POLYGON_RPC_URL.
-      -     the rest              was not looked at: there is no RPC endpoint to ask
-
-    10 of 29 checks failed: serve would not be safe. 5 warnings.
-    "
-  `);
+  expect(checksIn(outcome)).toEqual({
+    configuration: ["ok variables", "FAIL OPERATOR_PRIVATE_KEY", "warn CONFIRMATIONS"],
+    database: ["FAIL database"],
+    base: [
+      ...["ok RPC 1", "ok chain id 1", "ok head 1", "warn RPC 2", "ok RPC 3", "FAIL chain id 3"],
+      ...["FAIL confirming", "ok contract", "FAIL operator", "FAIL recoverer", "ok forward limit"],
+      ...["warn forward limit", "ok fee", "ok gas money", "FAIL gas money", "ok asset", "FAIL asset"],
+      ...["ok Permit2", "ok escrow", "ok txNonce"],
+    ],
+    optimism: ["FAIL RPC", "warn RPC endpoints", "- the rest"],
+    polygon: ["ok RPC", "FAIL chain id", "warn RPC endpoints", "- the rest"],
+  });
+  const text = shown(outcome);
+  expect(text).toContain("10 of 29 checks failed: serve would not be safe. 5 warnings.\n");
+  expect(text).toContain(
+    "→ The admin grants it: npx --no-install x402-kit deploy --network base --grant-operator",
+  );
+  expect(text).not.toContain("secret-of-the-url");
 });
 
 test("a configuration that cannot be read", async () => {

@@ -20,7 +20,7 @@ const read = (name: string) =>
   readFileSync(new URL(`../../../docs/guides/${name}.md`, import.meta.url), "utf8");
 const guide = read("operators");
 
-/** What the guide to operation calls the command, once it is installed. */
+/** The commands in the guide to operation. */
 const operationCommands = [...read("operations").matchAll(/^```sh\n(.*?)^```$/gms)]
   .flatMap(([, block = ""]) => block.split("\n"))
   .filter((line) => line.startsWith("x402-kit "));
@@ -32,7 +32,7 @@ function commandsOf(heading: string): string[] {
 }
 
 /**
- * What the guide's lines for secrets print, where there is an openssl; otherwise as many random bytes, since the rest of the guide
+ * The output of the guide's lines for secrets, if there is an openssl; otherwise as many random bytes, since the rest of the guide
  * is to be run anywhere.
  */
 function secretsOf(text: string): string[] {

@@ -15,7 +15,7 @@ import type { Address, Hex } from "../../../src/protocol/hex.ts";
 import { type JsonResponse, requestJson } from "../../../src/util/http-client.ts";
 import { accountOf, keyOf } from "../../support/key-accounts.ts";
 import { altering } from "../../support/misbehaviour.ts";
-import { runHere } from "../../support/run-here.ts";
+import { problemsIn, runHere } from "../../support/run-here.ts";
 import {
   makeDirectory,
   type RunningCommand,
@@ -361,18 +361,9 @@ describe("configuration", () => {
       BASE_RPC_URLS: "https://base.example",
       TRUST_PROXY: "0.0.0.0/0",
     });
-    expect({ code, stderr }).toMatchInlineSnapshot(`
-      {
-        "code": 2,
-        "stderr": "x402-kit serve: 3 things are wrong
-        --migrat: there is no such option; did you mean --migrate?
-        TRUST_PROXY: 0.0.0.0/0 is every address: then every caller could choose the address it is limited by (for example 10.0.0.0/8)
-        BASE_RPC_URLS: no such variable; did you mean BASE_RPC_URL?
-
-      Options: npx --no-install x402-kit serve --help
-      ",
-      }
-    `);
+    expect(code).toBe(2);
+    expect(problemsIn(stderr)).toEqual(["--migrat", "TRUST_PROXY", "BASE_RPC_URLS"]);
+    expect(stderr).toMatch(/did you mean --migrate\?\n.*\n.*did you mean BASE_RPC_URL\?\n/);
   });
 
   test("migrates a database when it is told to, and only then", async () => {
@@ -385,11 +376,7 @@ describe("configuration", () => {
     };
     const refused = await startCommand(["serve"], variables, directory.path).ended;
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatchInlineSnapshot(`
-      "x402-kit serve: The database cannot be used: SQLite, ./new.db: does not exist yet
-        Run npx --no-install x402-kit migrate, or start with npx --no-install x402-kit serve --migrate.
-      "
-    `);
+    expect(refused.stderr).toContain("npx --no-install x402-kit serve --migrate");
 
     await using command = startCommand(["serve", "--migrate"], variables, directory.path);
     await command.logged(/"serving"/);
@@ -408,16 +395,8 @@ describe("does not start", () => {
       FACILITATOR_CONTRACT_MAINNET: "",
     });
     expect(code).toBe(2);
-    expect(stderr).toMatchInlineSnapshot(`
-      "x402-kit serve: 3 things are wrong
-        FACILITATOR_CONTRACT_MAINNET: is needed for base; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000001)
-        API_KEY_PEPPER: is needed (for example what \`openssl rand -hex 32\` prints)
-        PORT: "http" is not a whole number from 0 to 65535 (for example 8080)
-
-      Options: npx --no-install x402-kit serve --help
-      How it is set up, step by step: docs/guides/operators.md; the contract is deployed by npx --no-install x402-kit deploy
-      "
-    `);
+    expect(problemsIn(stderr)).toEqual(["FACILITATOR_CONTRACT_MAINNET", "API_KEY_PEPPER", "PORT"]);
+    expect(stderr).toContain("\nHow it is set up, step by step: docs/guides/operators.md");
   });
 
   test.each<[string, Variables, string]>([
@@ -468,25 +447,15 @@ describe("does not start", () => {
   test("with another contract than ours", async () => {
     const { code, stderr } = await refuse({ FACILITATOR_CONTRACT_MAINNET: operator });
     expect(code).toBe(2);
-    expect(stderr).toMatchInlineSnapshot(`
-      "x402-kit serve: one thing is wrong
-        base: there is no facilitator contract at 0x7D47eB18134a43d7B3109FC795f648A4f4c72840. Deploy it with npx --no-install x402-kit deploy --network base, or correct FACILITATOR_CONTRACT_MAINNET.
-
-      Options: npx --no-install x402-kit serve --help
-      "
-    `);
+    expect(problemsIn(stderr)).toEqual(["base"]);
+    expect(stderr).toContain(`there is no facilitator contract at ${operator}`);
   });
 
   test("with another pepper than that of the API keys", async () => {
     const { code, stderr } = await refuse({ API_KEY_PEPPER: randomBytes(32).toString("hex") });
     expect(code).toBe(2);
-    expect(stderr).toMatchInlineSnapshot(`
-      "x402-kit serve: one thing is wrong
-        API_KEY_PEPPER: is not the one that the API keys were made with, so every key would be answered 401. Set the one that the keys were made with. If it is lost, or changed on purpose: npx --no-install x402-kit key accept-pepper, and issue new keys.
-
-      Options: npx --no-install x402-kit serve --help
-      "
-    `);
+    expect(problemsIn(stderr)).toEqual(["API_KEY_PEPPER"]);
+    expect(stderr).toContain("key accept-pepper");
   });
 
   test("where another service sends with the operator's key", async () => {
@@ -501,13 +470,8 @@ describe("does not start", () => {
     await chain.node.request("anvil_setNonce", other, "0x2");
     const { code, stderr } = await refuse({ OPERATOR_PRIVATE_KEY: keyOf("shared operator") });
     expect(code).toBe(2);
-    expect(stderr).toMatchInlineSnapshot(`
-      "x402-kit serve: one thing is wrong
-        base: the chain is at 2 for 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06, and this database at 0: another service sends with this key, or the database is an old copy. One key belongs to one database. Stop the other service and use its database, or give this one an operator of its own: npx --no-install x402-kit deploy --network base --grant-operator ADDRESS. When no other service sends with it any more: npx --no-install x402-kit operator accept-tx-nonce --network base --operator 0xC1fFeAEb06E8eD6265CfA18Bd8666Abb0B8cAD06
-
-      Options: npx --no-install x402-kit serve --help
-      "
-    `);
+    expect(problemsIn(stderr)).toEqual(["base"]);
+    expect(stderr).toContain(`operator accept-tx-nonce --network base --operator ${other}\n`);
   });
 
   test("until `operator accept-tx-nonce` says that it has stopped, which is kept", async () => {

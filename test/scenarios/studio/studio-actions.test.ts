@@ -6,7 +6,7 @@ import { post, signedRequest } from "../../support/service.ts";
 import { soon, useStudio, useStudioPage } from "../../support/studio.ts";
 
 /*
- * What one does in the page of the studio, in a real Chromium: paying, mending, faults, chains and the reset.
+ * Actions in the page of the studio, in a real Chromium: paying, mending, faults, chains and the reset.
  */
 
 const studio = useStudio();

@@ -236,6 +236,8 @@ describe("over HTTP", () => {
 
   test("the transaction of payments is told decoded: call, fee, block and events, without signatures", async () => {
     const bodies = await Promise.all([1, 2].map(() => signedRequest(studio.harness)));
+    for (const { paymentPayload } of bodies)
+      paymentPayload.extensions = { "builder-code": { info: { s: ["bc_buyer"] } } };
     await Promise.all(bodies.map((body) => post(studio.harness, "settle", body)));
     const [payment] = await list();
     const raw = await get(`/payments/${payment?.id}/transaction`);
@@ -245,6 +247,7 @@ describe("over HTTP", () => {
       studio.harness.description.networks.base?.facilitatorContract.toLowerCase(),
     );
     expect(call?.name).toMatch(/^settle(Batch)?$/);
+    expect(call?.codes).toEqual({ services: ["bc_buyer"] });
     expect(call?.payments.map(({ payer }) => payer.toLowerCase())).toContain(payment?.payer?.toLowerCase());
     expect(call?.payments[0]).toMatchObject({
       value: "10000",

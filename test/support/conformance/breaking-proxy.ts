@@ -4,7 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import type { ScenarioFault } from "../../../src/fixtures/cases/scenario.ts";
 import { type LoopbackServer, listenOnLoopback } from "../loopback-server.ts";
 
-/** What a proxy between a client and the service does to an exchange. */
+/** The way in which a proxy between client and service breaks an exchange. */
 export type Breakage = Extract<
   ScenarioFault,
   | "reset_before"

@@ -69,7 +69,7 @@ export async function startFleet(
     return judgePayments(answered, transfers, chain.facilitatorContract, { replaced });
   }
 
-  /** What the service says of a settlement. */
+  /** The service's answer about a settlement. */
   async function inLedger(id: Hex): Promise<unknown> {
     const url = `${balancer.origin}/v1/settlements/${id}`;
     return requestJson(url, { headers: { authorization: apiKey } }).then(({ body }) => body, String);

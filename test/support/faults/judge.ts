@@ -7,10 +7,7 @@ import { transfersSince } from "../transfers.ts";
 import type { WayPayment } from "../ways.ts";
 import type { Kind } from "./kinds.ts";
 
-/**
- * The answers to one payment: of verify, and of settle until there was a verdict; and its transactions on chain at
- * that time.
- */
+/** The answers to one payment: of verify, and of settle until there was a verdict; and its transactions on chain at that time. */
 export type Told = {
   payment: WayPayment;
   verify: JsonResponse;
@@ -87,7 +84,7 @@ async function sizeOf({ chain }: Composition, hash: string): Promise<number> {
   return input.length / 2 - 1;
 }
 
-/** Whether an answer is a 503 without a verdict. In version 2, a pending one names its transaction. */
+/** Returns true if an answer is a 503 without a verdict. In version 2, a pending one names its transaction. */
 function isUndecided({ status, body }: JsonResponse): boolean {
   const { success, errorReason, transaction } = Object(body);
   const isVague = errorReason === "unexpected_settle_error" && transaction === "";
@@ -95,7 +92,7 @@ function isUndecided({ status, body }: JsonResponse): boolean {
   return status === 503 && success === false && (isVague || isUnderWay);
 }
 
-/** Whether a settle was answered that the payment is under way. */
+/** Returns true if a settle was answered that the payment is under way. */
 export function isPending(answer: JsonResponse): boolean {
   return isUndecided(answer) && answer.headers["x-settlement-state"] === "pending";
 }
@@ -114,7 +111,7 @@ export async function hashesOnChain({ chain }: Composition, { payer, due }: WayP
     .map(({ transaction }) => transaction);
 }
 
-/** What a service says of the settlement of a payment. */
+/** A service's answer about the settlement of a payment. */
 export async function inLedger(
   { url, key }: Pick<Running, "url" | "key">,
   { id }: WayPayment,

@@ -13,11 +13,11 @@ export type Kind = {
   validForSeconds?: number;
   /** How many payments with the largest allowed signatures are settled at once. */
   largePayments?: number;
-  /** Whether the service has a good endpoint beside the bad one. */
+  /** True if the service has a good endpoint beside the bad one. */
   secondEndpoint?: boolean;
   /** Sets faults before the payments. */
   before?(scene: Scene): Promise<unknown>;
-  /** Whether mining is held, from before the payments until `during` has ended. */
+  /** True if mining is held, from before the payments until `during` has ended. */
   held?: boolean;
   /** Runs during the payments; if mining is held, once a transaction is sent. */
   during?(scene: Scene): Promise<unknown>;
@@ -28,7 +28,7 @@ export type Kind = {
   afterwards?(scene: Scene): Promise<unknown>;
   /** Runs when every payment is answered; afterwards all must be on chain again. */
   afterAnswers?(scene: Scene): Promise<unknown>;
-  /** What settle must answer at least once, besides the outcome. */
+  /** An answer that settle must give at least once, besides the outcome. */
   alsoAnswers?: "pending" | "undecided";
   outcome?: "settled" | "failed";
 };

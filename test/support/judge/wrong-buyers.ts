@@ -17,7 +17,7 @@ import { type Decide, decisionsOf, type OnDecision } from "./decisions.ts";
  * fault each. Protocol version 2, every way to pay.
  */
 
-/** What came of a request with a payment. */
+/** The outcome of a request with a payment. */
 export type Attempt = {
   status: number | "no answer" | "timeout" | "cut";
   /** How many bytes of the body had come. */
@@ -29,31 +29,31 @@ export type Attempt = {
   /** The terms of a 402. */
   terms: readonly Terms[];
   location: string | null;
-  /** Whether the connection broke once all of the answer had come. */
+  /** True if the connection broke once all of the answer had come. */
   brokeAfterwards: boolean;
 };
 
-/** What a buyer does next: send the payment again, sign another, follow a redirect, take the body, stop, or go on for ever. */
+/** The next step of a buyer: send the payment again, sign another, follow a redirect, take the body, stop, or go on for ever. */
 type Step = "again" | "anew" | "follow" | "take" | "stop" | "forever";
 
-/** What a buyer may have learned before. */
+/** Facts that a buyer may have learned before. */
 type Memory = { asked: Terms; payer: string; sawPending: boolean; hadGoods: boolean };
 
 export type Buyer = {
-  /** What it does wrong, as the guide says it. */
+  /** Its mistake, in the guide's words. */
   fault: string;
   /** The case that finds it. */
   foundBy: string;
   /** The offer that it pays; by default what it may pay. */
   choose?(offers: readonly Terms[], allowed: (terms: Terms) => boolean, maximum: bigint): Terms | undefined;
   validSeconds?: number;
-  /** Whether all its runs for a URL make the same payment. */
+  /** True if all its runs for a URL make the same payment. */
   isPredictable?: boolean;
   /** How long it waits for an answer. */
   patienceMs?: number;
-  /** What it does where that is not what a careful one does. */
+  /** Its steps that differ from a careful buyer's. */
   step?(attempt: Attempt, memory: Memory): Step | undefined;
-  /** Whether it asks for ever where it is not asked for payment in a way that it can read. */
+  /** True if it repeats its request for ever when it cannot read the 402. */
   asksForever?: boolean;
 };
 

@@ -20,15 +20,15 @@ type Payment = {
   header: string;
   value: bigint;
   price: bigint;
-  /** What it says that it is for, in version 2. */
+  /** The resource that it names, in version 2. */
   resource: string;
 };
 
-/** What a shop remembers. */
+/** The memory of a shop. */
 type Memory = {
   /** Receipts of what was settled and not delivered, by payment and URL. */
   owed: Map<string, string>;
-  /** What was delivered, by payment and URL, and by payment alone. */
+  /** Deliveries, by payment and URL, and by payment alone. */
   delivered: Set<string>;
   /** Settlements under way. */
   underWay: Map<string, Promise<boolean>>;
@@ -37,34 +37,34 @@ type Memory = {
 };
 
 export type WrongShop = {
-  /** What it does wrong, as the guide says it. */
+  /** Its mistake, in the guide's words. */
   fault: string;
   /** The cases that find it. */
   foundBy: readonly string[];
   /** The version that it speaks; 1 by default. */
   x402Version?: X402Version;
-  /** Whether it serves without looking at a payment. */
+  /** True if it serves without looking at a payment. */
   isFree?(request: { method: string; url: string; isPaid: boolean }, memory: Memory): boolean;
-  /** Whether it serves for a payment without settling it. */
+  /** True if it serves for a payment without settling it. */
   serves?(payment: Payment, memory: Memory): boolean;
-  /** What it tells the facilitator that it is due. */
+  /** The amount that it asks of the facilitator. */
   due?(payment: Payment): bigint;
-  /** Whether it serves whatever the facilitator says of a payment. */
+  /** True if it serves whatever the facilitator says of a payment. */
   servesDespite?(verified: Said, settled: Said | undefined, payment: Payment, memory: Memory): boolean;
-  /** Whether it serves nothing for what it has settled. */
+  /** True if it serves nothing for what it has settled. */
   withholds?(payment: Payment): boolean;
-  /** Whether it never looks at the payment again. */
+  /** True if it never looks at the payment again. */
   closes?(verified: Said, settled: Said | undefined): boolean;
-  /** Whether it shares what becomes of a payment with requests that bring it meanwhile. */
+  /** True if it shares what becomes of a payment with requests that bring it meanwhile. */
   shares?: "same thing" | "other thing";
   /** How long it waits for the facilitator to settle. */
   patienceMs?: number;
-  /** Whether it settles once it has served. */
+  /** True if it settles once it has served. */
   isLate?: boolean;
-  /** Whether it forgets those who were gone when it had settled. */
+  /** True if it forgets those who were gone when it had settled. */
   forgetsGone?: boolean;
   hasNoReceipts?: boolean;
-  /** Whether it never answers a payment once it was verified. */
+  /** True if it never answers a payment once it was verified. */
   isMute?: boolean;
   /** Takes a POST at the path of what it sells, for nothing. */
   takesPosts?: boolean;
@@ -260,7 +260,7 @@ export const wrongShops: readonly WrongShop[] = [
   },
 ];
 
-/** What each version calls the headers, and the amount of its requirements. */
+/** The names of the headers and of the amount in each version. */
 const headersOf = {
   1: {
     ...{ payment: "x-payment", otherPayment: "payment-signature", receipt: "X-PAYMENT-RESPONSE" },
@@ -272,7 +272,6 @@ const headersOf = {
   },
 } as const;
 
-/** Opens a shop, which uses a facilitator. */
 export async function openWrongShop(
   shop: WrongShop,
   { facilitatorUrl, apiKey, offer }: { facilitatorUrl: string; apiKey: string; offer: Offer },

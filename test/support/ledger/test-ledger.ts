@@ -62,10 +62,7 @@ export function paymentOf(
   };
 }
 
-/**
- * Pretends to sign: the hash is made of operator, chain and txNonce, so the ledger refuses a txNonce that is used
- * twice.
- */
+/** Pretends to sign: the hash is made of operator, chain and txNonce, so the ledger refuses a txNonce that is used twice. */
 export async function signAsIf(txNonce: number): Promise<SignedAttempt> {
   return {
     hash: hashOf(`transaction ${txNonce}`),

@@ -10,7 +10,7 @@ import { type Program, startProgram } from "./programs.ts";
 /** Connections of the pooler to the server; all instances share them. */
 const pooledConnections = 30;
 
-/** What an operator's instances find behind `DATABASE_URL`. */
+/** The database behind the `DATABASE_URL` of an operator's instances. */
 export type OperatorDatabase = {
   server: OwnPostgresServer;
   /** Of the server itself, without the pooler. */

@@ -7,7 +7,7 @@ import { findFreePort } from "../postgres.ts";
 import { findProgram } from "./find-program.ts";
 import { startProgram } from "./programs.ts";
 
-/** What callers reach, in front of the instances. */
+/** The proxy in front of the instances, which callers reach. */
 export type Front = { origin: string; program: string; stop(): Promise<void> };
 
 /**

@@ -20,7 +20,7 @@ export type Instances = {
   allReady(): Promise<void>;
   /** Each end without warning so far. */
   readonly kills: readonly Kill[];
-  /** What those have said last that ended although nobody ended them. */
+  /** The last output of instances that ended by themselves. */
   readonly deaths: readonly string[];
   stop(): Promise<void>;
 };

@@ -27,11 +27,11 @@ const shortestAbsenceMs = 500;
 export type AnsweredPayment = {
   payer: Address;
   /**
-   * What is to be moved, in the asset's smallest unit. No other payment of the payer has the same one, so that its transfer is
+   * The amount to move, in the asset's smallest unit. No other payment of the payer has the same one, so that its transfer is
    * known by it, except 0, of which nothing is moved.
    */
   value: bigint;
-  /** Whether it goes straight to its recipient, and not through the facilitator contract. */
+  /** True if it goes straight to its recipient, not through the facilitator contract. */
   straight: boolean;
   /** Of the organization that is paid. */
   recipient: Address;
@@ -39,11 +39,11 @@ export type AnsweredPayment = {
   successes: readonly Success[];
   /** The text of each answer that the payment has failed. */
   refusals: readonly string[];
-  /** Whether it was answered that it was settled before: the success has got lost on its way. */
+  /** True if the answer was that it was settled before: the success got lost on its way. */
   saidToBeSettled: boolean;
 };
 
-/** What was wrong, a line for each payment. */
+/** The faults, a line for each payment. */
 export type Verdict = {
   lost: string[];
   twice: string[];
@@ -83,7 +83,7 @@ export function judgePayments(
   const payers = new Set(payments.map(({ payer }) => lower(payer)));
   /** The transactions that took each payment from its payer. */
   const takenIn = new Map<AnsweredPayment, Hex[]>();
-  /** What each recipient is due in a transaction, less what it got. */
+  /** The amount that each recipient is due in a transaction, less what it got. */
   const missing = new Map<string, bigint>();
   const paidFor = (transaction: Hex, recipient: Address) => `${transaction} to ${lower(recipient)}`;
   const change = (key: string, by: bigint) => missing.set(key, (missing.get(key) ?? 0n) + by);
@@ -146,7 +146,7 @@ export function judgePayments(
   return verdict;
 }
 
-/** Whether all successes but the last were given right before their instances were killed. */
+/** Returns true if all successes but the last were given right before their instances were killed. */
 function endedByKills(successes: readonly Success[], kills: readonly Kill[]): boolean {
   const inOrder = successes.toSorted((a, b) => a.at - b.at);
   return inOrder.slice(0, -1).every((success) =>

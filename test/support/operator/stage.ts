@@ -35,7 +35,7 @@ export type OperatorStage = {
   newPayers: NewPayer[];
   instances: Instances;
   database: OperatorDatabase;
-  /** What becomes of the statements of each instance on their way to the pooler. */
+  /** The fate of the statements of each instance on their way to the pooler. */
   links: readonly { fate: Fate }[];
   /** Each of the two endpoints. Faults of the chain are for both; `first` takes the money of one key, `second` of all. */
   endpoints: { first: Faults<"base">; second: Faults<"base"> };
@@ -146,7 +146,7 @@ export async function startOperatorStage({
   };
 }
 
-/** What an operator does before the first payment. */
+/** The operator's steps before the first payment. */
 async function createCustomers(databaseUrl: string): Promise<readonly [Customer, ...Customer[]]> {
   const db = await openDatabase({ url: databaseUrl });
   await migrate(db);

@@ -7,7 +7,7 @@ import type { OperatorStage } from "./stage.ts";
 /** A kind of trouble. */
 export type Trouble = {
   kind: string;
-  /** What happens, and how it ends. */
+  /** The trouble, and how it ends. */
   happens: string;
   /** For how long, in milliseconds: from, to. What begins and ends at once has a pause of this length after it. */
   lastsMs: readonly [from: number, to: number];

@@ -21,7 +21,7 @@ export type Manifest = Record<"name" | "version", string> & {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 } & Partial<Record<(typeof dependencyFields)[number], Record<string, string>>>;
 
-/** What npm installs with a package, and its peer dependencies. */
+/** The packages that npm installs with a package, and its peer dependencies. */
 const dependencyFields = ["dependencies", "optionalDependencies", "peerDependencies"] as const;
 
 /** The package as it would be published, in a separate folder. */

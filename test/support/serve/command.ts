@@ -35,7 +35,6 @@ export async function makeDirectory(): Promise<AsyncDisposable & { path: string 
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** Starts a command with only the given variables set. */
 export function startCommand(args: readonly string[], variables: Variables, cwd: string): RunningCommand {
   const child = spawn(process.execPath, [bin, ...args], {
     cwd,

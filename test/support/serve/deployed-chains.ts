@@ -14,7 +14,7 @@ import { makeDirectory, type Variables } from "./command.ts";
 export type DeployedChains<N extends NetworkName> = {
   chains: Readonly<Record<N, HarnessChain>>;
   contract: Address;
-  /** What `serve` needs. The database has its tables. */
+  /** The variables that `serve` needs. The database has its tables. */
   variables: Variables;
   databaseUrl: string;
   /** Deletes the directory of the database, and stops the nodes. */

@@ -13,7 +13,7 @@ export async function startDeployedShop() {
   return { deployed, chain: deployed.chains.base, key: await createShop(deployed.databaseUrl) };
 }
 
-/** What an operator does before the first payment; gives the API key. */
+/** The operator's steps before the first payment; returns the API key. */
 export async function createShop(databaseUrl: string): Promise<string> {
   const db = await openDatabase({ url: databaseUrl });
   const organizations = createOrganizations({ db, pepper, now: Date.now });

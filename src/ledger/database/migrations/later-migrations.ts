@@ -361,7 +361,6 @@ async function rebuildSettlements(db: Database): Promise<void> {
   await sql`DROP TABLE recoveries_kept`.execute(db);
 }
 
-/** Every migration, in order. */
 export const migrations: readonly Migration[] = [
   initial,
   operations,

@@ -130,7 +130,6 @@ async function readSettings(
   }
 }
 
-/** The advice about an unreachable server. */
 function adviceOn(reason: unknown): string {
   const code = reason instanceof Error && "code" in reason ? String(reason.code) : "";
   if (/CERT|ISSUER|ALTNAME|SELF_SIGNED/.test(code)) {

@@ -99,7 +99,6 @@ export function isMissingFile(url: string): boolean {
 /** The files of open databases, as they were when they were opened. */
 const files = new WeakMap<Database, { path: string; opened: BigIntStats }>();
 
-/** Remembers which file a database was opened from. */
 function rememberFile(database: Database, path: string): void {
   const opened = statusOf(path);
   if (opened !== undefined) files.set(database, { path, opened });

@@ -33,7 +33,7 @@ const begin = (on = db) => on.startTransaction().execute();
 const add = (name: string, on: Pick<typeof db, "insertInto"> = db) =>
   on.insertInto("entry").values({ name }).execute();
 
-/** What another process would find: only what was committed. */
+/** Committed rows, as another process finds them. */
 function committed(): unknown[] {
   const other = open();
   try {

@@ -53,10 +53,7 @@ const prove: Settling["prove"] = (receipt, network, data) => {
   };
 };
 
-/**
- * EIP-3009: through the facilitator contract, or straight to the payee. Which of the two follows from the
- * payment, each time.
- */
+/** EIP-3009: through the facilitator contract, or straight to the payee. Which of the two follows from the payment, each time. */
 export const exactEip3009Settling: Settling = {
   method: exactEip3009,
 

@@ -3,6 +3,7 @@ import type { PaymentOptions } from "../../../../test/support/deployment.ts";
 import { accountOf } from "../../../../test/support/key-accounts.ts";
 import { simulateSettle } from "../../../../test/support/simulate-settle.ts";
 import { useProxiedDeployment } from "../../../../test/support/use-proxied-deployment.ts";
+import { readCodes } from "../../../protocol/builder-code.ts";
 import { uintWord } from "../../../protocol/hex.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import { exactEip3009Settling } from "./eip3009-settling.ts";
@@ -52,6 +53,30 @@ test("a contract wallet and a delegated account pay like any other", async () =>
     expect(await refusal(call)).toBeUndefined();
     expect((await settle([call])).find(call)).toEqual({ settled: true });
   }
+});
+
+test.each([
+  { route: "straight", to: [merchant, accountOf("other merchant").address] },
+  { route: "through the contract", to: [undefined, undefined] },
+])("a batch $route carries the builder codes of its payments, and is proven as without", async ({ to }) => {
+  const [first, second] = to.map((to) => (to === undefined ? {} : { to }));
+  const other = { ...second, recipient: accountOf("other recipient").address };
+  const calls = [await deployment.pay(first), await deployment.pay(first), await deployment.pay(other)].map(
+    (call, index) => ({
+      ...call,
+      codes: { app: "shop", services: [`service_${index}`] },
+    }),
+  );
+  const [submitted] = calls;
+  if (submitted === undefined) throw new Error("no payment");
+  await deployment.submitDirectly(submitted);
+  const transaction = exactEip3009Settling.transaction(calls, deployment.network);
+  expect(readCodes(transaction.data)).toEqual({
+    app: "shop",
+    services: ["service_0", "service_1", "service_2"],
+  });
+  const { find } = await settle(calls);
+  expect(calls.map((call) => find(call)?.settled)).toEqual([false, true, true]);
 });
 
 describe("several in one transaction", () => {

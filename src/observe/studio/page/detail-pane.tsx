@@ -250,6 +250,7 @@ function Decoded({ view: { call, mined, from, to, gasLimit }, token, coin }: Dec
         facts={{ from, to, block: mined?.blockNumber, gas: mined?.gasUsed, "gas at most": gasLimit, fee }}
       />
       <h4>{call === null ? "It moves no payment" : `${call.name} of ${call.asset}`}</h4>
+      {call?.codes && <Facts facts={{ ...call.codes, services: call.codes.services?.join(", ") }} />}
       {call?.payments.map((payment, index) => (
         <Facts key={index} facts={{ ...payment, value: formatBoth(payment.value, token) }} />
       ))}

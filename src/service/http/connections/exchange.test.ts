@@ -11,7 +11,7 @@ let app: FastifyInstance;
 let origin: string;
 let fates: string[];
 let isDue: boolean;
-/** What a hook of another plugin makes of the answer. */
+/** Changes the answer, as a hook of another plugin does. */
 let change: (payload: unknown) => unknown;
 
 beforeEach(async () => {

@@ -12,7 +12,6 @@ export type ConnectionLimits = {
   maxPerAddress: number;
 };
 
-/** The connections of one address. */
 type Group = {
   size: number;
   /** Those without a request under way, longest idle first, and how many bytes each had read when it became idle. */
