@@ -45,7 +45,11 @@ async function compileWith(reason: string): Promise<string[]> {
   const config = {
     extends: join(root, "tsconfig.json"),
     compilerOptions: { incremental: false, tsBuildInfoFile: null },
-    include: ["src/protocol/catalogue-texts.ts", "src/fixtures/cases/refusal-cases.ts"],
+    include: [
+      "src/protocol/catalogue-texts.ts",
+      "src/fixtures/cases/advice-by-reason.ts",
+      "src/fixtures/cases/refusal-cases.ts",
+    ],
     exclude: [],
   };
   writeFileSync(join(copy, "tsconfig.json"), JSON.stringify(config));
@@ -67,7 +71,7 @@ test("a new situation does not compile without its text, nor a new reason withou
   const reason = '  too_heavy: of("invalid_payload", { weighs_too_much: terms(giveUp) }),\n';
   expect(await compileWith("")).toEqual([]);
   expect(await compileWith(reason)).toEqual([
-    "src/fixtures/cases/refusal-cases.ts: too_heavy",
+    "src/fixtures/cases/advice-by-reason.ts: too_heavy",
     "src/fixtures/cases/refusal-cases.ts: too_heavy",
     "src/protocol/catalogue-texts.ts: too_heavy",
     "src/protocol/catalogue-texts.ts: weighs_too_much",

@@ -2,7 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Hex } from "../protocol/hex.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import { readRevertData } from "./revert.ts";
-import { describeError, type EndpointAnswer, type Rpc, type RpcAnswer, type RpcCall } from "./rpc/rpc.ts";
+import {
+  describeError,
+  type EndpointAnswer,
+  type RpcAnswer,
+  type RpcCall,
+  type RpcReader,
+} from "./rpc/rpc.ts";
 import { callViews, readViews, type ViewCall, type ViewResult } from "./views.ts";
 
 /** Asks a chain, and reads what comes back, for all that a {@link Chain} does. */
@@ -33,7 +39,7 @@ const maxAsks = 6;
 /** The pause before the second time, in milliseconds; it grows by as much each time. */
 const askAgainMs = 3;
 
-export function createChainReader(rpc: Pick<Rpc, "ask">, network: string): ChainReader {
+export function createChainReader(rpc: RpcReader, network: string): ChainReader {
   function undetermined(what: string): UndeterminedError {
     return new UndeterminedError(`${network} gave no usable answer; try again`, {
       cause: new Error(what),

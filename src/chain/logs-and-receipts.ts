@@ -12,7 +12,7 @@ import { membersOf } from "../util/json.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import { smaller } from "./fees.ts";
 import { headCall, readHead } from "./rpc/calls.ts";
-import { describeError, type Rpc, type RpcAnswer, type RpcCall } from "./rpc/rpc.ts";
+import { describeError, type RpcAnswer, type RpcCall, type RpcReader } from "./rpc/rpc.ts";
 
 export type LogFilter = {
   address: Address;
@@ -46,7 +46,7 @@ const answersBeforeMore = 16;
  * A provider does not say how many blocks it takes, or says so in words. So a question that is refused, at another
  * endpoint too where there is one, is asked for half as many, down to a single block.
  */
-export function createLogReader({ rpc, reader }: { rpc: Pick<Rpc, "ask">; reader: ChainReader }): LogReader {
+export function createLogReader({ rpc, reader }: { rpc: RpcReader; reader: ChainReader }): LogReader {
   const { expect, undetermined } = reader;
   let span = mostBlocks;
   let answered = 0;

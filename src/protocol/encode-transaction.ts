@@ -18,18 +18,27 @@ export type TransactionFields = {
 /** A signature as a transaction carries it, in digits without 0x. */
 export type TransactionSignature = { r: string; s: string; yParity: 0 | 1 };
 
-/** The bytes that are signed; with a signature, those that are broadcast. It carries no coins unless a value in wei is given. */
+/** The bytes that are signed; with a signature, those that are broadcast. */
 export function encodeTransaction(
   transaction: TransactionFields & { value?: bigint },
   signature?: TransactionSignature,
 ): Hex {
+  return encodeWhole(encodeFields(transaction), signature);
+}
+
+/** The fields as both forms of a transaction have them. It carries no coins unless a value in wei is given. */
+export function encodeFields(transaction: TransactionFields & { value?: bigint }): string {
   const { chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas, to, value = 0n, data } = transaction;
   const numbers = [chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(encodeNumber).join("");
   const noAccessList = encodeList("");
-  const body = `${numbers}${encodeBytes(to.slice(2))}${encodeNumber(value)}${encodeBytes(data.slice(2))}${noAccessList}`;
-  if (signature === undefined) return `0x02${encodeList(body)}`;
+  return `${numbers}${encodeBytes(to.slice(2))}${encodeNumber(value)}${encodeBytes(data.slice(2))}${noAccessList}`;
+}
+
+/** Encoded fields as {@link encodeTransaction} gives them. */
+export function encodeWhole(fields: string, signature?: TransactionSignature): Hex {
+  if (signature === undefined) return `0x02${encodeList(fields)}`;
   const { r, s, yParity } = signature;
-  return `0x02${encodeList(`${body}${encodeNumber(yParity)}${encodeWord(r)}${encodeWord(s)}`)}`;
+  return `0x02${encodeList(`${fields}${encodeNumber(yParity)}${encodeWord(r)}${encodeWord(s)}`)}`;
 }
 
 /** A number of up to 32 bytes, which are given: leading zeros are not written. */

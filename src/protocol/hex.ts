@@ -70,20 +70,17 @@ export function sameAddress(a: string, b: string): boolean {
 
 /** An unsigned integer as one 32-byte ABI word, without the 0x. */
 export function uintWord(value: bigint): string {
-  return word(value.toString(16));
+  const digits = value.toString(16);
+  return zeros.slice(digits.length) + digits;
 }
 
 /** An address as one 32-byte ABI word, without the 0x. */
 export function addressWord(address: Address): string {
-  return word(address.slice(2).toLowerCase());
+  return zeros.slice(address.length - 2) + address.slice(2).toLowerCase();
 }
 
+/** The zeros before a word's digits are cut from these: `padStart` takes twice as long. */
 const zeros = "0".repeat(64);
-
-/** Digits with the zeros that a word has before them; `padStart` takes twice as long. */
-function word(digits: string): string {
-  return zeros.slice(digits.length) + digits;
-}
 
 /** The word at an index of ABI-encoded data, as 64 digits without 0x; undefined beyond the end. */
 export function wordAt(data: Hex, index: number): string | undefined {

@@ -1,7 +1,7 @@
 import type { BuilderCodes } from "./builder-code.ts";
 import { type Invalid, type InvalidPart, invalidAt } from "./catalogue.ts";
 import { type Address, type Hex, isAddress, sameAddress } from "./hex.ts";
-import { builtInNetworks, type Network, type NetworkRegistry } from "./networks.ts";
+import { builtInNetworks, formatNetwork, type Network, type NetworkRegistry } from "./networks.ts";
 import {
   type PaymentIdentifier,
   paymentIdentifierExtension,
@@ -122,13 +122,14 @@ function stop(fault: Invalid): never {
 export function createRequestParser(readers: readonly PayloadReader[]): RequestParser {
   const table = tableOf(readers);
   return (body, known = builtInNetworks) => {
-    const envelope = readEnvelope(body, table);
     try {
-      const reading = read(body, { envelope, known, readers: table, onFault: stop });
+      const reading = read(body, { known, readers: table, onFault: stop });
       if (reading === undefined) throw new Error("a request without a fault was not read");
       return { ok: true, ...reading };
     } catch (error) {
-      if (error instanceof Refused) return { ok: false, envelope, invalid: error.invalid };
+      if (error instanceof Refused) {
+        return { ok: false, envelope: readEnvelope(body, table), invalid: error.invalid };
+      }
       throw error;
     }
   };
@@ -141,8 +142,7 @@ export function createRequestParser(readers: readonly PayloadReader[]): RequestP
  */
 export function createRequestReader(readers: readonly PayloadReader[]): RequestReader {
   const table = tableOf(readers);
-  return (body, known, onFault) =>
-    read(body, { envelope: readEnvelope(body, table), known, readers: table, onFault })?.request;
+  return (body, known, onFault) => read(body, { known, readers: table, onFault })?.request;
 }
 
 /** The readers of payloads: by version and scheme, and all of them. */
@@ -163,10 +163,10 @@ function bySchemes(
   return new Map(own.map(({ scheme }) => [scheme, own.filter((reader) => reader.scheme === scheme)]));
 }
 
-type Context = { envelope: Envelope; known: NetworkRegistry; readers: Readers; onFault: OnFault };
+type Context = { known: NetworkRegistry; readers: Readers; onFault: OnFault };
 
 function read(body: unknown, context: Context): Reading | undefined {
-  const { envelope, readers, onFault } = context;
+  const { readers, onFault } = context;
   const payload = propertyOf(body, "paymentPayload");
   if (!isRecord(payload)) {
     onFault(invalidAt("payload_malformed", "paymentPayload", " must be an object"));
@@ -216,8 +216,9 @@ function read(body: unknown, context: Context): Reading | undefined {
   return {
     ...(typeof identifier === "string" && requiresIdentifier(payload) && { requiresIdentifier: true }),
     request: {
-      ...envelope,
       x402Version: version,
+      payer: payment.payer,
+      network: formatNetwork(network, version),
       settlementId: settlementId(network.chainId, payment.nonceSpace, payment.payer, payment.nonce),
       knownNetwork: network,
       payment,
@@ -287,6 +288,7 @@ function requiresIdentifier(payload: object): boolean {
   return propertyOf(propertyOf(extension, "info"), "required") === true;
 }
 
+/** Reads what the answer to a refused request repeats, whatever the rest of it is like. */
 function readEnvelope(body: unknown, readers: Readers): Envelope {
   const payload = propertyOf(body, "paymentPayload");
   const requirements = propertyOf(body, "paymentRequirements");

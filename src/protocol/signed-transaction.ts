@@ -92,14 +92,19 @@ export function readSignedTransaction(raw: unknown): ForeignTransaction | undefi
 /** Reads a transaction that an account of ours has signed. */
 export function readTransaction(raw: Hex): { txNonce: number; gas: bigint; to: Address; data: Hex } {
   // 0x02, and the list; in it chain id, txNonce, tip, fee, gas limit, to, value, data.
-  let at = locateItem(raw, 4).start;
-  const items = Array.from({ length: 8 }, () => {
+  const items: string[] = [];
+  for (let at = locateItem(raw, 4).start; items.length < 8; ) {
     const { start, end } = locateItem(raw, at);
+    items.push(raw.slice(start, end));
     at = end;
-    return raw.slice(start, end);
-  });
-  const number = (index: number) => `0x${items[index] || "0"}`;
-  return { txNonce: Number(number(1)), gas: BigInt(number(4)), to: `0x${items[5]}`, data: `0x${items[7]}` };
+  }
+  const [, txNonce, , , gas, to, , data] = items;
+  return {
+    txNonce: Number(`0x${txNonce || "0"}`),
+    gas: BigInt(`0x${gas || "0"}`),
+    to: `0x${to}`,
+    data: `0x${data}`,
+  };
 }
 
 /** The most that a signed transaction may cost, in wei. */

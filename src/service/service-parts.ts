@@ -145,7 +145,7 @@ export function createMetricSources(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   ledger: Pick<Ledger, "outcomes" | "recoveries">;
   health: MetricSources["health"];
-  ways: Pick<WaysToPay, "usual">;
+  ways: WaysToPay;
 }): Omit<MetricSources, "underWay"> {
   const { networks, ledger, health, ways } = options;
 

@@ -53,6 +53,7 @@ export function together<Item, Result>(
   }
 
   function take(): Waiting<Item, Result>[] {
+    if (waiting.length === 1) return waiting.splice(0);
     const keys = new Set<string>();
     const fitting: Waiting<Item, Result>[] = [];
     for (const one of waiting) {

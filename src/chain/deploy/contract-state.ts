@@ -11,7 +11,7 @@ import {
 } from "../../protocol/hex.ts";
 import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "../rpc/rpc.ts";
+import type { RpcAnswer, RpcCall, RpcReader } from "../rpc/rpc.ts";
 import { callViews, hasRole, readViews, selector } from "../views.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";
 import type { ContractCall } from "./priced-transaction.ts";
@@ -72,7 +72,7 @@ const readGas = 100_000;
 const views: readonly Hex[] = ["defaultAdmin()", "defaultAdminDelay()", "paused()"].map(selector);
 
 export async function readContract(
-  rpc: Pick<Rpc, "ask">,
+  rpc: RpcReader,
   address: Address,
   memberships: readonly Membership[],
 ): Promise<ContractState> {

@@ -6,7 +6,7 @@ import type { Network } from "../../protocol/networks.ts";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { chainIdCall } from "../rpc/calls.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
-import { describeError, type Rpc, type RpcAnswer } from "../rpc/rpc.ts";
+import { describeError, type Rpc, type RpcAnswer, type RpcReader } from "../rpc/rpc.ts";
 
 /** A client for each RPC URL of a network by itself, none standing in for another. */
 export function openEndpoints(network: Network & Pick<NetworkConfig, "rpcUrls">): readonly Rpc[] {
@@ -19,9 +19,7 @@ export function openEndpoints(network: Network & Pick<NetworkConfig, "rpcUrls">)
  *
  * @throws KitError when it serves another chain, or none answers
  */
-export async function chooseEndpoint(
-  network: Network & Pick<NetworkConfig, "rpcUrls">,
-): Promise<Pick<Rpc, "ask">> {
+export async function chooseEndpoint(network: Network & Pick<NetworkConfig, "rpcUrls">): Promise<RpcReader> {
   const failures: string[] = [];
   for (const [index, rpc] of openEndpoints(network).entries()) {
     try {
@@ -40,7 +38,7 @@ export async function chooseEndpoint(
  *
  * @throws KitError when it serves another
  */
-export async function requireNetwork(rpc: Pick<Rpc, "ask">, { name, chainId }: Network): Promise<void> {
+export async function requireNetwork(rpc: RpcReader, { name, chainId }: Network): Promise<void> {
   const [answer] = await rpc.ask([chainIdCall]);
   const served = expectAnswer("the chain id", answer, readQuantity);
   if (served !== BigInt(chainId)) {
@@ -55,7 +53,7 @@ export async function requireNetwork(rpc: Pick<Rpc, "ask">, { name, chainId }: N
  *
  * @throws KitError that says how it gets there
  */
-export async function requireCreate2Deployer(rpc: Pick<Rpc, "ask">, { name }: Network): Promise<void> {
+export async function requireCreate2Deployer(rpc: RpcReader, { name }: Network): Promise<void> {
   const [answer] = await rpc.ask([{ method: "eth_getCode", params: [create2Deployer, "latest"] }]);
   const code = expectAnswer("the code of the CREATE2 deployer", answer, (result) =>
     typeof result === "string" ? result : undefined,
@@ -97,4 +95,4 @@ export function causeOf(error: unknown): string {
 }
 
 /** A network, and an endpoint that serves it. */
-export type OnChain = { rpc: Pick<Rpc, "ask">; network: NetworkConfig };
+export type OnChain = { rpc: RpcReader; network: NetworkConfig };

@@ -5,7 +5,7 @@ import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { dataFeeCall, estimateFees, type Fees, pricePerGas, readDataFee, readTip, tipCall } from "../fees.ts";
 import { type Receipt, readReceipt } from "../logs-and-receipts.ts";
 import { headCall, nativeBalanceCall, readHead, transactionCountCall } from "../rpc/calls.ts";
-import { describeError, type Rpc, type RpcAnswer, type RpcCall } from "../rpc/rpc.ts";
+import { describeError, type RpcAnswer, type RpcCall, type RpcReader } from "../rpc/rpc.ts";
 import type { Signer } from "../signing/local-signer.ts";
 import { expectAnswer, type OnChain } from "./endpoints.ts";
 
@@ -63,7 +63,7 @@ export async function priceTransaction(
 }
 
 /** An account's native balance, in wei. */
-export async function readBalance(rpc: Pick<Rpc, "ask">, account: Address): Promise<bigint> {
+export async function readBalance(rpc: RpcReader, account: Address): Promise<bigint> {
   const [balance] = await rpc.ask([nativeBalanceCall(account)]);
   return expectAnswer("the balance of the account", balance, readQuantity);
 }
@@ -119,7 +119,7 @@ export async function sendTransaction(
 }
 
 /** Sends a signed transaction. That a node refuses it, or does not answer, is no proof that it does not have it. */
-async function broadcast(rpc: Pick<Rpc, "ask">, raw: Hex, hash: Hex): Promise<void> {
+async function broadcast(rpc: RpcReader, raw: Hex, hash: Hex): Promise<void> {
   const [sent] = await askIfReachable(rpc, { method: "eth_sendRawTransaction", params: [raw] });
   if (sent?.error === undefined) return;
   const [known] = await askIfReachable(rpc, { method: "eth_getTransactionByHash", params: [hash] });
@@ -145,7 +145,7 @@ async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: Abor
 }
 
 /** Nothing where the node does not answer: what was sent must be followed up all the same. */
-async function askIfReachable(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<readonly RpcAnswer[]> {
+async function askIfReachable(rpc: RpcReader, call: RpcCall): Promise<readonly RpcAnswer[]> {
   try {
     return await rpc.ask([call]);
   } catch (error) {
@@ -154,7 +154,7 @@ async function askIfReachable(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<rea
   }
 }
 
-async function readTransactionCount(rpc: Pick<Rpc, "ask">, call: RpcCall): Promise<number> {
+async function readTransactionCount(rpc: RpcReader, call: RpcCall): Promise<number> {
   const [count] = await rpc.ask([call]);
   return Number(expectAnswer("the number of the account's transactions", count, readQuantity));
 }

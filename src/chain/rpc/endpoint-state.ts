@@ -160,6 +160,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
     },
 
     passed(sentAt) {
+      if (tried && trouble === undefined) return;
       // A request that was under way when the trouble began says nothing about its end.
       if (trouble !== undefined && sentAt < since) return;
       if (trouble !== undefined) recoveredAt = now();

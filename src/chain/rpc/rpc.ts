@@ -37,11 +37,8 @@ export type RpcEndpoint = {
   ask(calls: readonly RpcCall[]): Promise<readonly EndpointAnswer[]>;
 };
 
-/**
- * A node, or several that stand in for one another. The calls of one `ask` or `send` always go to the same node and
- * in one HTTP request, as long as they fit in a batch: what they say of the chain belongs together.
- */
-export type Rpc = {
+/** What a chain is read by. */
+export type RpcReader = {
   /**
    * Reads. May be repeated, at another node too, and share a request with other callers. Gives the answers in the
    * order of the calls; an error that a node gives to a single call is an answer here. A caller that cannot use
@@ -51,6 +48,13 @@ export type Rpc = {
    * @throws UndeterminedError when there was no answer, or none that can be understood.
    */
   ask(calls: readonly RpcCall[], refused?: number): Promise<readonly EndpointAnswer[]>;
+};
+
+/**
+ * A node, or several that stand in for one another. The calls of one `ask` or `send` always go to the same node and
+ * in one HTTP request, as long as they fit in a batch: what they say of the chain belongs together.
+ */
+export type Rpc = RpcReader & {
   /**
    * Writes, in the given order. Resolves when a node has answered, whatever it said of the single calls; where one
    * does not, the next gets the very same calls. With `everywhere` all nodes that are well get them, at once: for

@@ -1,4 +1,4 @@
-import { encodeTransaction, type TransactionFields } from "../../protocol/encode-transaction.ts";
+import { encodeFields, encodeWhole, type TransactionFields } from "../../protocol/encode-transaction.ts";
 import {
   type Address,
   addressOfPublicKey,
@@ -36,9 +36,10 @@ export function createLocalSigner(privateKey: Hex): CoinSigner {
   const { key, address } = readKey(privateKey);
   async function sign(transaction: TransactionFields & { value?: bigint }): Promise<SignedTransaction> {
     const { maxFeePerGas, maxPriorityFeePerGas } = transaction;
-    const { rs, recoveryId } = signDigest(hashOf(encodeTransaction(transaction)), key);
+    const fields = encodeFields(transaction);
+    const { rs, recoveryId } = signDigest(hashOf(encodeWhole(fields)), key);
     const signature = Buffer.from(rs).toString("hex");
-    const raw = encodeTransaction(transaction, {
+    const raw = encodeWhole(fields, {
       r: signature.slice(0, 64),
       s: signature.slice(64),
       yParity: recoveryId,

@@ -7,7 +7,7 @@ import {
   readReceiptsAt,
 } from "../../chain/logs-and-receipts.ts";
 import { headCall, readHead } from "../../chain/rpc/calls.ts";
-import type { Rpc } from "../../chain/rpc/rpc.ts";
+import type { RpcReader } from "../../chain/rpc/rpc.ts";
 import { type Address, addressWord, type Hex, isBytes32, quantity, sameAddress } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { membersOf } from "../../util/json.ts";
@@ -80,7 +80,7 @@ function ofPermit2(payment: KnownPayment, facilitatorContract: Address | undefin
 
 /** Asks the chain. */
 type Searched = {
-  rpc: Pick<Rpc, "ask">;
+  rpc: RpcReader;
   reader: ChainReader;
   readLogs: ReturnType<typeof createLogReader>;
   facilitatorContract: Address | undefined;

@@ -1,6 +1,6 @@
 import { createChainReader } from "../../chain/chain-reader.ts";
 import { createLogReader, readReceipt } from "../../chain/logs-and-receipts.ts";
-import type { Rpc, RpcAnswer } from "../../chain/rpc/rpc.ts";
+import type { RpcAnswer, RpcReader } from "../../chain/rpc/rpc.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/on-chain/events.ts";
 import { findUse, type KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { paymentIn } from "../../methods/on-chain/payer-state.ts";
@@ -98,7 +98,7 @@ export function createUseFinder(
 }
 
 /** A chain that throws after a number of requests. */
-function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): Pick<Rpc, "ask"> {
+function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): RpcReader {
   let requests = 0;
   const until = performance.now() + bounds.timeoutMs;
   return {

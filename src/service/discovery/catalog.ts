@@ -55,7 +55,7 @@ export function createCatalog({
   log,
 }: {
   database: Database;
-  ways: Pick<WaysToPay, "methodOf">;
+  ways: WaysToPay;
   /** Unix milliseconds. */
   now: () => number;
   log: Pick<Logger, "warn">;

@@ -121,11 +121,11 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
 
     async function judgeNew(read: PaymentReader, lanes: Lanes): Promise<Judged | Objection> {
       const object = (check: CheckName, refusal: Invalid) => () => {
-        passed.forEach(trail.pass);
+        trail.pass(...passed);
         return trail.refuse(check, refusal);
       };
       const forbid = (problem: string) => () => {
-        passed.forEach(trail.pass);
+        trail.pass(...passed);
         trail.publish();
         throw new ForbiddenError(problem);
       };
@@ -157,7 +157,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
         return object("signatureHolds", proven);
       }
       passed.push("signatureHolds");
-      passed.forEach(trail.pass);
+      trail.pass(...passed);
       return { payment, lanes: through(network, inOrder(lanes)), recipient, ...proven };
     }
 
@@ -185,7 +185,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       }
       passed = ["networkIsEnabled"];
       const refusal = checkClaimed(request, network, checking, note);
-      passed.forEach(trail.pass);
+      trail.pass(...passed);
       if (refusal !== undefined) return trail.refuse(refused, refusal);
       trail.pass("signatureHolds");
       return { payment, lanes: lanes && through(network, lanes), recipient, signature };

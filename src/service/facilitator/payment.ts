@@ -26,7 +26,7 @@ export type ProvenSignature = { signature: Hex };
 export async function verifySignature(
   payment: SettleablePayment,
   chain: Chain,
-  ways: Pick<WaysToPay, "methodOf">,
+  ways: WaysToPay,
 ): Promise<ProvenSignature | Invalid> {
   const { signed, digest } = payment;
   const { payer, signature } = signed;
@@ -92,10 +92,7 @@ export type PaymentReader = (
 ) => SettleablePayment | undefined;
 
 /** Makes payments of one network's requests; what gives their digests is made once for each asset and way to pay. */
-export function createPaymentReader(
-  network: NetworkConfig,
-  ways: Pick<WaysToPay, "methodOf">,
-): PaymentReader {
+export function createPaymentReader(network: NetworkConfig, ways: WaysToPay): PaymentReader {
   const digesters = new Map<string, (payment: SignedPayment) => Hex>();
 
   function digestOf(signed: SignedPayment, asset: Asset): Hex {

@@ -5,8 +5,8 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 
 /** The checks of one request, in their order, for those who hear the channel `checks`. */
 export type Trail = {
-  /** Adds a check that passed. Settle may make some of them again. */
-  pass(check: CheckName): void;
+  /** Adds checks that passed. Settle may make some of them again. */
+  pass(...checks: readonly CheckName[]): void;
   /** Adds one that refused, publishes it with those before it, and gives its refusal back. */
   refuse(check: CheckName, refusal: Invalid): Invalid;
   /** Publishes what was added since the last time: before each wait, so that observers see how far a request has come. */
@@ -35,7 +35,9 @@ export function startTrail(payment: PaymentRequest, serviceId: string): Trail {
   }
 
   return {
-    pass: (check) => void made.push(passed[check]),
+    pass(...checks) {
+      for (const check of checks) made.push(passed[check]);
+    },
     refuse(check, refusal) {
       made.push({ check, refusal: withReasonOfMethod<Invalid>(refusal, payment) });
       publish();

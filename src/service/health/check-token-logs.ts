@@ -1,6 +1,6 @@
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { readLog } from "../../chain/logs-and-receipts.ts";
-import type { Rpc } from "../../chain/rpc/rpc.ts";
+import type { RpcReader } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { signAuthorization } from "../../methods/exact-eip3009/authorization.ts";
 import { paymentOf } from "../../methods/exact-eip3009/eip3009-method.ts";
@@ -20,7 +20,7 @@ const name = "token logs";
  */
 export async function checkTokenLogs(
   { chainId, usdc, assets }: NetworkConfig,
-  endpoints: readonly Pick<Rpc, "ask">[],
+  endpoints: readonly RpcReader[],
 ): Promise<readonly Check[]> {
   const [rpc] = endpoints;
   const others = assets.filter(
@@ -31,7 +31,7 @@ export async function checkTokenLogs(
   return checks.flat();
 }
 
-async function checkToken(asset: Asset, chainId: number, rpc: Pick<Rpc, "ask">): Promise<readonly Check[]> {
+async function checkToken(asset: Asset, chainId: number, rpc: RpcReader): Promise<readonly Check[]> {
   const { address } = asset;
   const payer = privateKeyToAccount(generatePrivateKey());
   const payee = privateKeyToAccount(generatePrivateKey()).address;

@@ -58,7 +58,7 @@ export type Accounts = {
 /** The inputs of a network's check besides the answers to its calls. */
 export type CheckContext = Accounts & {
   network: NetworkConfig;
-  ways: Pick<WaysToPay, "usual">;
+  ways: WaysToPay;
   /** The newest block of the endpoint that answered. */
   head: Head;
   /** An operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without a ledger. */

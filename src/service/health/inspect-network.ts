@@ -1,7 +1,7 @@
 import { failureEndpoints } from "../../chain/chain.ts";
 import { causeOf, expectAnswer, explainFailure } from "../../chain/deploy/endpoints.ts";
 import { chainIdCall, type Head, headCall, readHead } from "../../chain/rpc/calls.ts";
-import type { Rpc, RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
+import type { Rpc, RpcAnswer, RpcCall, RpcReader } from "../../chain/rpc/rpc.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import { rpcVariableOf } from "../../config/variables.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
@@ -36,7 +36,7 @@ export type InspectionOptions = Accounts & {
   /** Those of this version by default. */
   ways?: CheckContext["ways"];
   /** One for each RPC URL of the network, in order, without failover. */
-  endpoints: readonly Pick<Rpc, "ask">[];
+  endpoints: readonly RpcReader[];
   nextTxNonce: CheckContext["nextTxNonce"];
   refusesUsedOperators?: CheckContext["refusesUsedOperators"];
   /** Unix milliseconds. */
@@ -54,7 +54,7 @@ export type Inspection = {
   verdict: "serve" | "later" | "refuse";
 };
 
-type EndpointResult = EndpointState & { rpc: Pick<Rpc, "ask">; rest: readonly RpcAnswer[] | undefined };
+type EndpointResult = EndpointState & { rpc: RpcReader; rest: readonly RpcAnswer[] | undefined };
 
 /**
  * Compares a network with its configuration, for `doctor`, for `serve` at its start, and for a network that is
@@ -149,7 +149,7 @@ const notInspected: Check = {
 
 /** Reads the state of an endpoint, and `rest` in the same request. */
 async function inspectEndpoint(
-  rpc: Pick<Rpc, "ask">,
+  rpc: RpcReader,
   rest: Parameters<Rpc["ask"]>[0],
   { network, now, clock = usualClockTolerance }: InspectionOptions,
 ): Promise<EndpointResult> {

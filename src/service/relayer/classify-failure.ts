@@ -67,7 +67,7 @@ const openKinds: ReadonlySet<FailureFinding["kind"]> = new Set(["recent", "undon
  * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
  */
 export async function classifyFailure(
-  { chain, ways, now }: { chain: Chain; ways: Pick<WaysToPay, "settlingOf" | "knows">; now: () => number },
+  { chain, ways, now }: { chain: Chain; ways: WaysToPay; now: () => number },
   failure: FailedSettlement,
   confirmed: ReadonlySet<Hex> = new Set(),
 ): Promise<FailureFinding> {

@@ -27,7 +27,7 @@ export type Confirmation = {
 
 export type ConfirmationOptions = {
   chain: Chain;
-  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  ways: WaysToPay;
   log: ServiceLog;
   /** Notes that a block holds a transaction whose outcome nobody else can say at the moment. */
   noteMined(slot: Slot, receipt: EndpointReceipt): Promise<unknown>;

@@ -38,7 +38,7 @@ const timeoutMs = 120_000;
 export async function* recoverNetwork(options: {
   chain: Chain;
   ledger: Ledger;
-  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  ways: WaysToPay;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */
   confirmed: ReadonlySet<Hex>;
   now: () => number;

@@ -40,7 +40,7 @@ export type RecovererOptions = {
   chain: Chain;
   signer: Signer;
   ledger: Ledger;
-  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  ways: WaysToPay;
   outcomes: Outcomes;
   now: () => number;
   log: ServiceLog;

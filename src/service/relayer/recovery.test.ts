@@ -15,7 +15,7 @@ import type { Chain } from "../../chain/chain.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { migrate, openDatabase } from "../../ledger/database/open-database.ts";
 import type { Payout, Search, Settling, TransferPlace } from "../../methods/on-chain/settling.ts";
-import type { WaysToPay } from "../../methods/on-chain/ways-to-pay.ts";
+import { type WaysToPay, waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import { networks } from "../../protocol/networks.ts";
 import { UndeterminedError } from "../../util/errors.ts";
@@ -68,7 +68,8 @@ const settling = {
     },
   },
 } as unknown as Settling;
-const ways: Pick<WaysToPay, "settlingOf" | "knows"> = {
+const ways: WaysToPay = {
+  ...waysToPay,
   settlingOf: () => settling,
   knows: () => true,
 };

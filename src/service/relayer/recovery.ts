@@ -149,7 +149,7 @@ export type FollowUp =
 export type RecoveryOptions = {
   chain: Chain;
   ledger: Recoveries;
-  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  ways: WaysToPay;
   /** Without one, what is found is queued. */
   recoverer: Recoverer | undefined;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */

@@ -47,7 +47,7 @@ export async function reexamine(
   }: {
     chain: Chain;
     ledger: Ledger;
-    ways: Pick<WaysToPay, "settlingOf" | "knows">;
+    ways: WaysToPay;
     now: () => number;
     dryRun: boolean;
   },

@@ -13,7 +13,7 @@ import { type Batch, callOf, codesOf, networkOf, type Slot, type TransactionStor
 export type ReplacementOptions = {
   chain: Chain;
   signer: Signer;
-  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  ways: WaysToPay;
   store: Pick<TransactionStore, "addAttempt">;
   now: () => number;
   log: ServiceLog;

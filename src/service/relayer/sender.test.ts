@@ -3,6 +3,7 @@ import { localNetwork } from "../../../test/support/local-network.ts";
 import type { Chain } from "../../chain/chain.ts";
 import { createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { Attempt } from "../../ledger/settlement.ts";
+import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { createLogger } from "../../observe/log/logger.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
 import type { Hex } from "../../protocol/hex.ts";
@@ -41,7 +42,7 @@ test("after its block has vanished, the attempt that callers were answered with 
   const flight = createFlight(() => time);
   const { broadcast } = createSender({
     ...{ chain, flight, account: signer.address, now: () => time, log: createLogger("silent") },
-    ways: { knows: () => true, settlingOf: () => expect.unreachable() },
+    ways: { ...waysToPay, knows: () => true, settlingOf: () => expect.unreachable() },
     store: { sendAgain: () => expect.unreachable() },
     replace: () => expect.unreachable(),
   });

@@ -25,7 +25,7 @@ export type Sender = {
 
 export type SenderOptions = {
   chain: Chain;
-  ways: Pick<WaysToPay, "settlingOf" | "knows">;
+  ways: WaysToPay;
   store: Pick<TransactionStore, "sendAgain">;
   flight: Flight;
   /** Who signs the transactions. */

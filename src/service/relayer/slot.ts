@@ -70,10 +70,7 @@ export type Slot = {
  * Returns true if this version of the service can tell what became of a transaction. Another instance of a later version, which
  * signed it, decides it; its bytes are sent all the same, since those after it wait for it.
  */
-export function isUnderstood(
-  { settlements }: Pick<Slot, "settlements">,
-  ways: Pick<WaysToPay, "knows">,
-): boolean {
+export function isUnderstood({ settlements }: Pick<Slot, "settlements">, ways: WaysToPay): boolean {
   return settlements.every(({ method }) => ways.knows(method));
 }
 

@@ -74,7 +74,7 @@ export type SubmissionQueue = {
 export type SubmissionQueueOptions = {
   chain: Chain;
   operator: Address;
-  ways: Pick<WaysToPay, "settlingOf">;
+  ways: WaysToPay;
   /** The transactions under way. */
   flight(): Pick<Flight, "unmined" | "cost" | "spent">;
   now: () => number;

@@ -1,51 +1,54 @@
-import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 // Imported, not global: a test that installs fake timers must not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
-import type { SqliteDatabase, SqliteStatement } from "kysely";
+import type { CompiledQuery, QueryResult } from "kysely";
 import { UndeterminedError } from "../../../util/errors.ts";
 
 /** Distinct statements kept prepared; preparing one costs more than running it. */
 const preparedStatements = 256;
 
-/** An open file as Kysely's dialect uses it. Its errors say what is wrong with the file or its disk. */
-export function adaptNodeSqlite(file: DatabaseSync): SqliteDatabase {
-  const prepared = new Map<string, SqliteStatement>();
+/** A statement as it is kept prepared, and whether it gives rows. */
+type Prepared = { statement: StatementSync; givesRows: boolean };
 
-  function prepare(sql: string): SqliteStatement {
+/** Makes what runs queries on an open file. Its errors say what is wrong with the file or its disk. */
+export function createQueryRunner(file: DatabaseSync): (query: CompiledQuery) => QueryResult<unknown> {
+  const kept = new Map<string, Prepared>();
+
+  function prepare(sql: string): Prepared {
     const statement = file.prepare(sql);
-    return {
-      reader: statement.columns().length > 0,
-      all: (parameters) => explaining(() => statement.all(...parameters.map(toSqliteValue))),
-      run: (parameters) => explaining(() => statement.run(...parameters.map(toSqliteValue))),
-      iterate: (parameters) => statement.iterate(...parameters.map(toSqliteValue)),
-    };
+    const prepared = { statement, givesRows: statement.columns().length > 0 };
+    kept.set(sql, prepared);
+    const [oldest] = kept.keys();
+    if (kept.size > preparedStatements && oldest !== undefined) kept.delete(oldest);
+    return prepared;
   }
 
-  return {
-    prepare(sql) {
-      let statement = prepared.get(sql);
-      if (statement === undefined) {
-        statement = explaining(() => prepare(sql));
-        prepared.set(sql, statement);
-        const [oldest] = prepared.keys();
-        if (prepared.size > preparedStatements && oldest !== undefined) prepared.delete(oldest);
-      }
-      return statement;
-    },
-    close: () => file.close(),
+  return ({ sql, parameters }) => {
+    const values = toSqliteValues(parameters);
+    try {
+      const { statement, givesRows } = kept.get(sql) ?? prepare(sql);
+      if (givesRows) return { rows: statement.all(...values) };
+      const { changes, lastInsertRowid } = statement.run(...values);
+      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+    } catch (error) {
+      throw explained(error);
+    }
   };
 }
 
-function toSqliteValue(value: unknown): SQLInputValue {
-  switch (typeof value) {
-    case "string":
-    case "number":
-    case "bigint":
-      return value;
-    default:
-      if (value === null || value instanceof Uint8Array) return value;
-      throw new TypeError(`SQLite cannot store a value of type ${typeof value}`);
+function toSqliteValues(parameters: readonly unknown[]): readonly SQLInputValue[] {
+  const values: SQLInputValue[] = [];
+  for (const value of parameters) {
+    const isStored =
+      typeof value === "string" ||
+      typeof value === "number" ||
+      typeof value === "bigint" ||
+      value === null ||
+      value instanceof Uint8Array;
+    if (!isStored) throw new TypeError(`SQLite cannot store a value of type ${typeof value}`);
+    values.push(value);
   }
+  return values;
 }
 
 /**
@@ -55,10 +58,10 @@ function toSqliteValue(value: unknown): SQLInputValue {
  *
  * @throws UndeterminedError when the lock was not given up in time.
  */
-export async function whileLocked<T>(deadline: number, work: () => Promise<T>): Promise<T> {
+export async function whileLocked<T>(deadline: number, work: () => T): Promise<T> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return await work();
+      return work();
     } catch (error) {
       if (!isLocked(error)) throw error;
       if (performance.now() > deadline) {
@@ -116,13 +119,9 @@ export function damageOf(error: unknown): readonly [problem: string, advice: str
   return [11, 26].includes(code) ? fileProblems[code] : undefined;
 }
 
-/** Runs a call of `node:sqlite`, whose error says what is wrong with the file; any other error stays as it is. */
-function explaining<T>(call: () => T): T {
-  try {
-    return call();
-  } catch (error) {
-    const [problem, advice] = fileProblems[sqliteErrorCode(error) ?? 0] ?? [];
-    if (problem === undefined || advice === undefined) throw error;
-    throw new UndeterminedError(problem, { cause: error, hints: [advice] });
-  }
+/** An error of `node:sqlite`, as one that says what is wrong with the file; any other error stays as it is. */
+function explained(error: unknown): unknown {
+  const [problem, advice] = fileProblems[sqliteErrorCode(error) ?? 0] ?? [];
+  if (problem === undefined || advice === undefined) return error;
+  return new UndeterminedError(problem, { cause: error, hints: [advice] });
 }

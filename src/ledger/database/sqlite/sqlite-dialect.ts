@@ -10,13 +10,12 @@ import {
   type SelectModifierNode,
   SelectQueryNode,
   SqliteAdapter,
-  SqliteDialect,
-  SqliteDriver,
+  SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely";
 import { KitError } from "../../../util/errors.ts";
 import { countUsers } from "../database.ts";
-import { adaptNodeSqlite, whileLocked } from "./node-sqlite.ts";
+import { createQueryRunner, whileLocked } from "./node-sqlite.ts";
 
 /** Even after a long wait for its turn, a user waits so long for another process that has the lock, in milliseconds. */
 const leastLockTimeoutMs = 100;
@@ -33,12 +32,11 @@ export function createSqliteDialect(
   file: DatabaseSync,
   { openReader, lockTimeoutMs = 10_000 }: { openReader?: () => DatabaseSync; lockTimeoutMs?: number } = {},
 ): Dialect {
-  const dialect = new SqliteDialect({ database: adaptNodeSqlite(file) });
   return {
     createDriver: () => createDriver(createConnections(file, openReader), lockTimeoutMs),
     createQueryCompiler: () => new QueryCompiler(),
     createAdapter: () => new Adapter(),
-    createIntrospector: (db) => dialect.createIntrospector(db),
+    createIntrospector: (db) => new SqliteIntrospector(db),
   };
 }
 
@@ -84,7 +82,10 @@ function createDriver(connections: Connections, lockTimeoutMs: number): Driver {
     }
   }
 
-  async function runInside(connection: Connection, query: CompiledQuery): Promise<QueryResult<unknown>> {
+  function runInside(
+    connection: Connection,
+    query: CompiledQuery,
+  ): QueryResult<unknown> | Promise<QueryResult<unknown>> {
     // SQLite may have undone it by itself, as on a full disk: this statement would then be committed alone.
     if (!connection.file.isTransaction) throw new KitError("The transaction has ended");
     // Who writes has the lock.
@@ -137,14 +138,14 @@ function createDriver(connections: Connections, lockTimeoutMs: number): Driver {
     async commitTransaction(handle) {
       const connection = transactions.get(handle);
       if (connection === undefined) return;
-      await connection.execute(CompiledQuery.raw("commit"));
+      connection.execute(CompiledQuery.raw("commit"));
       end(handle, connection);
     },
     async rollbackTransaction(handle) {
       const connection = transactions.get(handle);
       if (connection === undefined) return;
       try {
-        if (connection.file.isTransaction) await connection.execute(CompiledQuery.raw("rollback"));
+        if (connection.file.isTransaction) connection.execute(CompiledQuery.raw("rollback"));
       } finally {
         end(handle, connection);
       }
@@ -166,7 +167,7 @@ const longestRoundMs = 5;
 type Connection = {
   file: DatabaseSync;
   readsOnly: boolean;
-  execute(query: CompiledQuery): Promise<QueryResult<unknown>>;
+  execute(query: CompiledQuery): QueryResult<unknown>;
 };
 
 /** The connections to one file: the one that writes, which has one user at a time, and some that read. */
@@ -221,9 +222,6 @@ function createConnections(file: DatabaseSync, openReader: (() => DatabaseSync) 
   };
 }
 
-async function connect(file: DatabaseSync, { readsOnly }: { readsOnly: boolean }): Promise<Connection> {
-  const driver = new SqliteDriver({ database: adaptNodeSqlite(file) });
-  await driver.init();
-  const connection = await driver.acquireConnection();
-  return { file, readsOnly, execute: (query) => connection.executeQuery(query) };
+function connect(file: DatabaseSync, { readsOnly }: { readsOnly: boolean }): Connection {
+  return { file, readsOnly, execute: createQueryRunner(file) };
 }
