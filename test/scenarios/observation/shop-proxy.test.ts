@@ -280,6 +280,7 @@ test("events pass as they are written, the head before the first of them", async
 
 test("a WebSocket passes both ways", async () => {
   shop.once("upgrade", (incoming, socket) => {
+    socket.once("end", () => socket.end());
     const key = `${incoming.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
     const accept = createHash("sha1").update(key).digest("base64");
     socket.write(

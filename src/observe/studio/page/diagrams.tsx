@@ -28,6 +28,8 @@ const titles: Readonly<Record<string, string>> = {
 /** Checks, RPC calls, ledger and blocks by when they were and how long they took, one request after the other. */
 export function Waterfall({ timeline, omitted }: { timeline: readonly TimelineEntry[]; omitted: number }) {
   const phases = phasesOf(timeline);
+  // The facilitator was asked nothing.
+  if (phases.length === 0) return null;
   return (
     <section class="waterfall" aria-label="What happened">
       <h3>What happened</h3>
