@@ -251,6 +251,14 @@ export type NamesNetworks<N extends NetworkName> = AddedBy<
   { networkFile: NonNullable<HarnessSettings["networkFile"]> }
 >;
 
+/** Has the compiler blame the name of a network that is not built in, unless there is a network file. */
+export type CheckedNames<N extends NetworkName, File> = [File] extends [undefined]
+  ? AddedBy<N, { networks?: readonly (N extends BuiltInNetworkName ? N : UnknownNetwork)[] }>
+  : unknown;
+
+/** The compiler's message about a name shows the networks. */
+type UnknownNetwork = { "is not a network; there are": BuiltInNetworkName };
+
 /** {@link HarnessOptions} whose networks the compiler does not check. */
 export type HarnessSettings<N extends NetworkName = NetworkName> = {
   /** Which chains to start; all five by default. Each costs some 40 MB of memory. */
