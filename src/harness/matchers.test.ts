@@ -32,8 +32,10 @@ test("a settled payment passes in each of its forms", async () => {
   await expect(Promise.resolve(answer)).resolves.toBeSettled();
   const receipt = { "PAYMENT-RESPONSE": encodeHeader(answer.body) };
   expect(new Response("goods", { headers: receipt })).toBeSettled();
-  expect(new Response("goods", { headers: { "X-PAYMENT-RESPONSE": encodeHeader(answer.body) } })).toBeSettled();
-  expect(failureOf(() => expect(answer).not.toBeSettled())).toContain(Reflect.get(answer.body, "transaction"));
+  const former = { "X-PAYMENT-RESPONSE": encodeHeader(answer.body) };
+  expect(new Response("goods", { headers: former })).toBeSettled();
+  const transaction: string = Reflect.get(answer.body, "transaction");
+  expect(failureOf(() => expect(answer).not.toBeSettled())).toContain(transaction);
 });
 
 test("the assertion has the reason, the next action and the fix", async () => {
@@ -51,7 +53,8 @@ test("the assertion has the reason, the next action and the fix", async () => {
 });
 
 test("problem details name their type", () => {
-  const body = { type: "urn:x402-facilitator-kit:unauthorized", detail: "The API key is unknown", success: false };
+  const type = "urn:x402-facilitator-kit:unauthorized";
+  const body = { type, detail: "The API key is unknown", success: false };
   const message = failureOf(() => expect({ status: 401, headers: {}, body }).toBeSettled());
   expect(message).toMatch(/status: +401/);
   expect(message).toMatch(/reason: +unauthorized/);

@@ -17,11 +17,12 @@ export type MatcherResult = { pass: boolean; message: () => string };
  * expect(await harness.pay({ network: "base" })).toBeSettled();
  */
 export function toBeSettled(answer: unknown): MatcherResult {
-  const { body, status, isShop, findings } = readAnswer(answer);
+  const read = readAnswer(answer);
+  const { body, status } = read;
   const { success, transaction } = body;
   const pass = success === true && (status === undefined || (status >= 200 && status < 300));
-  if (pass) return { pass, message: () => `Expected no settled payment, but it is settled in ${transaction}` };
-  return { pass, message: () => ["Expected a settled payment", ...explain(body, status, isShop, findings)].join("\n") };
+  if (pass) return { pass, message: () => `Expected no settled payment, but ${transaction} settled it` };
+  return { pass, message: () => ["Expected a settled payment", ...explain(read)].join("\n") };
 }
 
 type Read = {
@@ -48,7 +49,7 @@ function readAnswer(answer: unknown): Read {
   return { body: isAnswer ? membersOf(members.body) : members, status, isShop: false, findings: [] };
 }
 
-function explain(body: Read["body"], status: number | undefined, isShop: boolean, findings: readonly unknown[]): string[] {
+function explain({ body, status, isShop, findings }: Read): string[] {
   const text = (name: string): string => {
     const value = body[name];
     return typeof value === "string" ? value : "";
@@ -56,7 +57,8 @@ function explain(body: Read["body"], status: number | undefined, isShop: boolean
   const line = (name: string, value: string) => (value === "" ? [] : [`  ${`${name}:`.padEnd(9)} ${value}`]);
   const reason = text("errorReason") || text("invalidReason") || (text("type").split(":").at(-1) ?? "");
   const message = text("errorMessage") || text("invalidMessage") || text("detail");
-  const { fact, why, fix } = adviceOnAnswer(reason, { situation: text("situation"), message: message || reason });
+  const situation = text("situation");
+  const { fact, why, fix } = adviceOnAnswer(reason, { situation, message: message || reason });
   return [
     ...line("status", status === undefined ? "" : `${status}`),
     ...line("reason", reason || (isShop ? noReceipt(body) : noSettle(body))),
