@@ -29,7 +29,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     ...["payer", "service"],
   ],
   fixtures: ["payer"],
-  "fixtures/mock-server": [...["config", "fixtures", "observe", "observe/channels", "payer", "service"]],
+  "fixtures/mock-server": [
+    ...["config", "fixtures", "judge", "observe", "observe/channels", "payer", "service"],
+  ],
   judge: ["chain", "fixtures", "harness", "methods/on-chain", "observe", "payer"],
   cli: [
     ...["chain", "config", "fixtures", "fixtures/mock-server", "harness", "judge", "ledger"],

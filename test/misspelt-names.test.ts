@@ -19,6 +19,27 @@ test("a network that there is not", async () => {
   expect(() => createFixtures({ baseUrl, networks: ["base", "bsae"] })).toThrow("did you mean base?");
 });
 
+/*
+ * Each expected error is at the line with the name, and at none before it: a compiler that blames the whole argument names another
+ * member that is missing.
+ */
+test("the compiler blames the name of the network", async () => {
+  const harness = createHarness({
+    journal: false,
+    // @ts-expect-error the name is the mistake
+    networks: ["Base"],
+  });
+  await expect(harness).rejects.toThrow(/networks: "Base" is not one of base, .*polygon/);
+  const mixed = createHarness({
+    networks: [
+      "base",
+      // @ts-expect-error the name is the mistake
+      "Polygon",
+    ],
+  });
+  await expect(mixed).rejects.toThrow(/networks: "Polygon" is not one of base, .*polygon/);
+});
+
 test("a payment on a network that is not served", async () => {
   const all = createFixtures({ baseUrl: "https://all.example" });
   // @ts-expect-error there is no such network

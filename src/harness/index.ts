@@ -18,6 +18,7 @@ export type {
   SignedRequest,
 } from "./api/harness-api.ts";
 export type { HarnessClient } from "./api/viem-client.ts";
+export type { BrowserWallet, WalletOptions, WalletReply } from "./api/wallet.ts";
 export type { Payer, PaymentSpec } from "./control/pay.ts";
 export type { CallMatch, FaultKind, FaultSpec } from "./faults/fault-spec.ts";
 export type {

@@ -1,10 +1,12 @@
 // A shop that sells a report for a cent, by the public packages. It runs as it is with the facilitator of `x402-kit up`:
 //   node --env-file=.env shop.js
-// Before it sells for real money: `x402-kit judge shop -- node shop.js` says when these packages charge and do not serve.
+// Before it sells for real money: `x402-kit judge shop -- node shop.js` says whether it ever serves for nothing, or charges and does not serve.
+import { createServer } from "node:http";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import express from "express";
+import { redeliver } from "../server/redeliver.js";
 
 const { X402_FACILITATOR_URL, X402_API_KEY, X402_CAIP2, X402_PAY_TO, PORT = "3000" } = process.env;
 const headers = { Authorization: `Bearer ${X402_API_KEY}` };
@@ -17,9 +19,14 @@ const accepts = { scheme: "exact", network: X402_CAIP2, payTo: X402_PAY_TO, pric
 
 const app = express();
 // Express runs the handler of GET for HEAD as well, and HEAD has no price.
-app.use((request, response, next) =>
-  request.method === "HEAD" ? response.set("Allow", "GET").sendStatus(405) : next(),
-);
+app.use((request, response, next) => {
+  if (request.method === "HEAD") response.set("Allow", "GET").sendStatus(405);
+  else next();
+});
 app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
-app.get("/report", (_request, response) => response.json({ report: "all is well" }));
-app.listen(Number(PORT), "127.0.0.1", () => console.log(`http://127.0.0.1:${PORT}/report`));
+app.get("/report", (_request, response) => {
+  response.json({ report: "all is well" });
+});
+createServer(redeliver(app)).listen(Number(PORT), "127.0.0.1", () =>
+  console.log(`http://127.0.0.1:${PORT}/report`),
+);

@@ -1,9 +1,11 @@
 // A shop that sells a report for a cent, by the public packages. It runs as it is with the facilitator of `x402-kit up`:
 //   node --env-file=.env shop.js
-// Before it sells for real money: `x402-kit judge shop -- node shop.js` says when these packages charge and do not serve.
+// Before it sells for real money: `x402-kit judge shop -- node shop.js` says whether it ever serves for nothing, or charges and does not serve.
+import { createServer } from "node:http";
 import { HTTPFacilitatorClient, x402ResourceServer } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import Fastify from "fastify";
+import { redeliver } from "../server/redeliver.js";
 import { requirePayments } from "./payments.js";
 
 const { X402_FACILITATOR_URL, X402_API_KEY, X402_CAIP2, X402_PAY_TO, PORT = "3000" } = process.env;
@@ -15,7 +17,7 @@ const facilitator = new HTTPFacilitatorClient({
 const server = new x402ResourceServer(facilitator).register(X402_CAIP2, new ExactEvmScheme());
 const accepts = { scheme: "exact", network: X402_CAIP2, payTo: X402_PAY_TO, price: "$0.01" };
 
-const app = Fastify();
+const app = Fastify({ serverFactory: (listener) => createServer(redeliver(listener)) });
 await requirePayments(app, { "GET /report": { accepts } }, server);
 app.get("/report", async () => ({ report: "all is well" }));
 await app.listen({ port: Number(PORT), host: "127.0.0.1" });

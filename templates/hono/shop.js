@@ -1,11 +1,13 @@
 // A shop that sells a report for a cent, by the public packages. It runs as it is with the facilitator of `x402-kit up`:
 //   node --env-file=.env shop.js
-// Before it sells for real money: `x402-kit judge shop -- node shop.js` says when these packages charge and do not serve.
-import { serve } from "@hono/node-server";
+// Before it sells for real money: `x402-kit judge shop -- node shop.js` says whether it ever serves for nothing, or charges and does not serve.
+import { createServer } from "node:http";
+import { getRequestListener } from "@hono/node-server";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware, x402ResourceServer } from "@x402/hono";
 import { Hono } from "hono";
+import { redeliver } from "../server/redeliver.js";
 
 const { X402_FACILITATOR_URL, X402_API_KEY, X402_CAIP2, X402_PAY_TO, PORT = "3000" } = process.env;
 const headers = { Authorization: `Bearer ${X402_API_KEY}` };
@@ -23,6 +25,6 @@ app.use((context, next) =>
 );
 app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
 app.get("/report", (context) => context.json({ report: "all is well" }));
-serve({ fetch: app.fetch, port: Number(PORT), hostname: "127.0.0.1" }, () =>
+createServer(redeliver(getRequestListener(app.fetch))).listen(Number(PORT), "127.0.0.1", () =>
   console.log(`http://127.0.0.1:${PORT}/report`),
 );

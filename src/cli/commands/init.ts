@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readOneOf } from "../../config/values.ts";
+import { readOneOf, readWholeNumber } from "../../config/values.ts";
 import { variables } from "../../config/variables.ts";
 import { networks } from "../../payer/local-networks.ts";
 import { type Framework, frameworks, renderVariables, shopVariables } from "../../payer/shop-variables.ts";
@@ -18,6 +18,9 @@ import {
   writeFiles,
 } from "../kit/files.ts";
 
+/** The shop's port in the templates. */
+const usualPort = 3_000;
+
 export const init = defineCommand({
   options: {
     folder: textOption("FOLDER", "where to write; a new folder, or an existing project", {
@@ -30,6 +33,11 @@ export const init = defineCommand({
       default: "express",
       example: "hono",
     }),
+    port: option("PORT", "where the shop listens", {
+      read: readWholeNumber(1, 65_535),
+      default: String(usualPort),
+      example: "8080",
+    }),
     "dry-run": flag("write nothing, and say what would be written"),
   },
 
@@ -40,8 +48,8 @@ export const init = defineCommand({
     return [{ name: "FOLDER", problem, example: "../my-shop" }];
   },
 
-  async run({ folder, framework, "dry-run": isDry }) {
-    const files = writeFiles(folder, shopFiles(framework), isDry);
+  async run({ folder, framework, port, "dry-run": isDry }) {
+    const files = writeFiles(folder, shopFiles(framework, { port }), isDry);
     const left = files.filter(({ is }) => is === "other");
     return {
       text: [
@@ -56,7 +64,7 @@ export const init = defineCommand({
           : []),
       ].join("\n"),
       json: {
-        ...{ folder, framework, files: files.map(({ path, is }) => ({ path, is })) },
+        ...{ folder, framework, port, files: files.map(({ path, is }) => ({ path, is })) },
         toAdd: left.map((file) => whatToAdd(file, framework).join("\n")),
         next: nextCommands(folder, left),
       },
@@ -67,15 +75,26 @@ export const init = defineCommand({
 /**
  * The files of a shop, a buyer and their test: a framework's own in the place of a common one.
  *
- * @param url of the `up` that they use
+ * @param options.url of the `up` that they use
+ * @param options.port where the shop listens
  */
 export function shopFiles(
   framework: Framework,
-  url: string = variables.X402_KIT_URL.default,
+  { url = variables.X402_KIT_URL.default, port = usualPort }: { url?: string; port?: number } = {},
 ): readonly File[] {
   const own = readTemplates(framework);
-  const common = readTemplates("common").filter(({ path }) => own.every((file) => file.path !== path));
-  return [...own, ...common, { path: ".env", text: `${localEnv(url)}\n` }];
+  // Next has a server of its own, and all others that of Node.
+  const shared = [...readTemplates("common"), ...(framework === "next" ? [] : readTemplates("server"))];
+  const written = [...own, ...shared.filter(({ path }) => own.every((file) => file.path !== path))];
+  return [
+    ...written.map(({ path, text }) => ({
+      path,
+      text: text.replaceAll(`${usualPort}`, `${port}`).replace("../server/", "./"),
+    })),
+    { path: ".env", text: `${localEnv(url)}\n` },
+    // npm leaves files of this name out of a package.
+    { path: ".gitignore", text: "node_modules/\n.env\n.next/\n" },
+  ];
 }
 
 function localEnv(url: string): string {
@@ -96,7 +115,7 @@ const manifestSchema = z.object({
 
 /** Lines that a file which was not overwritten may lack. */
 function whatToAdd({ path, text }: Written, framework: Framework): readonly string[] {
-  if (path === ".env") return [".env needs these lines:", "", text.trimEnd()];
+  if (path === ".env" || path === ".gitignore") return [`${path} needs these lines:`, "", text.trimEnd()];
   if (path !== "package.json") {
     return [`${path} stays yours; to see this one: ${self} init another-folder --framework ${framework}`];
   }

@@ -156,7 +156,7 @@ function setupTool({ url }: ToolContext): Tool {
     }),
     run: async ({ framework }) => {
       const name = frameworks.find((known) => known === framework) ?? "express";
-      return { result: { framework: name, files: shopFiles(name, url) } };
+      return { result: { framework: name, files: shopFiles(name, { url }) } };
     },
   };
 }

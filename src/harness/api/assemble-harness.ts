@@ -16,6 +16,7 @@ import {
   aText,
   aTextOrObject,
   jsonObject,
+  oneOf,
   requireArgument,
   requireGiven,
   type Wanted,
@@ -32,6 +33,7 @@ import { requireAccount } from "../run/running-harness.ts";
 import { createHarnessBuyer, describeShop } from "./buyer.ts";
 import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer, SettleOptions } from "./harness-api.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
+import { createWallet } from "./wallet.ts";
 
 /** Between two looks at the journal. */
 const nextPaymentPollMs = 20;
@@ -130,6 +132,11 @@ export function assembleHarness<N extends NetworkName>(
     buyer(payer, options = {}) {
       requireArgument("payer", payer, aTextOrObject);
       return createHarnessBuyer(description, payer, options);
+    },
+    wallet(options = {}) {
+      requireGiven(options, { payer: aText, network: oneOf(names) });
+      const [first = ""] = names;
+      return createWallet(description, { ...options, network: options.network ?? first }, requireOpen);
     },
     async snapshot() {
       requireOpen();

@@ -3,7 +3,7 @@ import { aText, requireArgument, requireGiven, texts } from "../../util/given.ts
 import { controlOf, createControlClient } from "../control/control-client.ts";
 import { findHarness } from "../control/description.ts";
 import { startHarness } from "../run/start-harness.ts";
-import type { Harness, HarnessOptions, HarnessSettings } from "./harness-api.ts";
+import type { CheckedNames, Harness, HarnessSettings } from "./harness-api.ts";
 import { readHarnessOptions } from "./read-harness-options.ts";
 
 /**
@@ -17,9 +17,10 @@ import { readHarnessOptions } from "./read-harness-options.ts";
  * await using harness = await createHarness({ networks: ["base", "polygon"] });
  * const { settle, receipt } = await harness.pay({ network: "base", amount: 10_000n });
  */
-export function createHarness<const N extends NetworkName = BuiltInNetworkName>(
-  options?: HarnessOptions<N>,
-): Promise<Harness<N>>;
+export function createHarness<
+  const N extends NetworkName = BuiltInNetworkName,
+  File extends HarnessSettings["networkFile"] = undefined,
+>(options?: HarnessSettings<N> & { networkFile?: File } & CheckedNames<N, File>): Promise<Harness<N>>;
 export async function createHarness<const N extends NetworkName = BuiltInNetworkName>(
   options: HarnessSettings<N> = {},
 ): Promise<Harness<N>> {

@@ -20,6 +20,7 @@ import type { PaymentJournal } from "../journal/journal.ts";
 import type { Journal } from "../journal/journal-reader.ts";
 import type { BuyerOptions, HarnessBuyer, ShopConfig, ShopOptions } from "./buyer.ts";
 import type { HarnessClient } from "./viem-client.ts";
+import type { BrowserWallet, WalletOptions } from "./wallet.ts";
 
 /** A local chain of a harness. Amounts are texts in whole tokens (`"0.01"`), or bigints in the smallest unit; times unix seconds. */
 export type HarnessNetwork<N extends NetworkName = NetworkName> = {
@@ -204,6 +205,17 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   buyer(payer: Payer, options?: BuyerOptions): HarnessBuyer;
   /**
+   * A wallet of a test payer for a page in a test browser: a provider of EIP-1193, announced by EIP-6963.
+   *
+   * @throws {ConfigurationError} when there is no such payer, or the network does not run
+   *
+   * @example
+   * const wallet = harness.wallet({ payer: "funded", network: "base" });
+   * await page.exposeFunction(wallet.binding, wallet.request);
+   * await page.addInitScript(wallet.script);
+   */
+  wallet(options?: WalletOptions<N>): BrowserWallet;
+  /**
    * The configuration for a shop of the public server packages that is paid here.
    *
    * @param amount in the asset's smallest unit; of scheme “upto” the maximum
@@ -247,6 +259,14 @@ export type NamesNetworks<N extends NetworkName> = AddedBy<
   N,
   { networkFile: NonNullable<HarnessSettings["networkFile"]> }
 >;
+
+/** Has the compiler blame the name of a network that is not built in, unless there is a network file. */
+export type CheckedNames<N extends NetworkName, File> = [File] extends [undefined]
+  ? AddedBy<N, { networks?: readonly (N extends BuiltInNetworkName ? N : UnknownNetwork)[] }>
+  : unknown;
+
+/** The compiler's message about a name shows the networks. */
+type UnknownNetwork = { "is not a network; there are": BuiltInNetworkName };
 
 /** {@link HarnessOptions} whose networks the compiler does not check. */
 export type HarnessSettings<N extends NetworkName = NetworkName> = {

@@ -1,8 +1,18 @@
-import { test as base, inject, type TestAPI } from "vitest";
+import { test as base, expect, inject, type TestAPI } from "vitest";
 import type { BuiltInNetworkName, NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import type { Harness } from "../api/harness-api.ts";
+import { toBeSettled } from "../matchers.ts";
 import { leaseFrom, providedKey } from "../pool/lease.ts";
+
+declare module "vitest" {
+  interface Matchers<R extends void | Promise<void>, T> {
+    /** Passes if the payment was settled; otherwise the message says why not, and what to do. */
+    toBeSettled: () => R;
+  }
+}
+
+expect.extend({ toBeSettled });
 
 /** The fixture of a test: a fresh harness of its own. */
 export type HarnessFixtures<N extends NetworkName = BuiltInNetworkName> = { harness: Harness<N> };

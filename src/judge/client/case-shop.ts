@@ -10,14 +10,14 @@ import {
   readPayment,
 } from "../scene/offers.ts";
 import { createExchangeLog } from "../scene/purchases.ts";
-import type { Scene } from "../scene/scene.ts";
+import type { ShopScene } from "../scene/scene.ts";
 import type { ClientCase } from "./client-cases.ts";
 import { createShopSettling, type Received } from "./shop-settling.ts";
 import { createPaidVisit, createVisit } from "./visits.ts";
 
 export type CaseShopOptions = {
   tested: ClientCase;
-  scene: Scene;
+  scene: ShopScene;
   versions: readonly X402Version[];
   resource: string;
   /** A URL of another origin, where nothing is sold. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CaseRow } from "../frame/run-cases.ts";
 import { type Offer, stranger } from "../scene/offers.ts";
-import type { Scene } from "../scene/scene.ts";
+import type { ShopScene } from "../scene/scene.ts";
 import type { PaidVisit, ResetPlace, Visit } from "./visits.ts";
 
 /** A misbehaving shop: a careless client pays twice, pays for nothing, or pays too much. */
@@ -19,7 +19,7 @@ export type ClientCase = CaseRow & {
   /** A client cannot know that its first payment moved nothing: a second one is wrong even if nothing was paid twice. */
   allowsOnePayment?: boolean;
   /** The offers of the 402; by default the scene's one offer. */
-  offers?(scene: Scene): Promise<readonly Offer[]>;
+  offers?(scene: ShopScene): Promise<readonly Offer[]>;
   /** The answer to a request without payment; by default a 402 with the offers. */
   unpaid?(visit: Visit): Promise<void>;
   /** The answer to a request with payment; by default the shop settles it and serves. */
@@ -297,6 +297,6 @@ async function resetOnce(visit: PaidVisit, reset: ResetPlace): Promise<void> {
 }
 
 /** The same price, in another token and to another recipient. */
-async function strangersOffer(scene: Scene): Promise<Offer> {
+async function strangersOffer(scene: ShopScene): Promise<Offer> {
   return { ...scene.offer, asset: await scene.otherAsset(), payTo: stranger };
 }

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
-import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
-import type { ReceivedPayment } from "../scene/offers.ts";
-import type { Scene } from "../scene/scene.ts";
+import { postSettle, type ReceivedPayment } from "../scene/offers.ts";
+import type { ShopScene } from "../scene/scene.ts";
 
 const settleAnswer = z.looseObject({
   success: z.boolean().default(false),
@@ -23,7 +22,7 @@ export type Settled = {
 export type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Settled> };
 
 /** Settles payments at the facilitator, or on chain where that does not know the recipient. */
-export function createShopSettling(scene: Scene, received: ReadonlyMap<Hex, Received>) {
+export function createShopSettling(scene: ShopScene, received: ReadonlyMap<Hex, Received>) {
   async function settleNow(payment: ReceivedPayment): Promise<Settled> {
     const refused = { success: false, transaction: "", isPending: false };
     const { offer, misfit, body } = payment;
@@ -60,12 +59,4 @@ export function createShopSettling(scene: Scene, received: ReadonlyMap<Hex, Rece
     if (known !== undefined) known.settling = settling;
     return settling;
   };
-}
-
-export function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<HttpAnswer> {
-  return sendHttp(`${facilitatorUrl}/settle`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-    body,
-  });
 }

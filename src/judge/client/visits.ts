@@ -3,11 +3,10 @@ import { finished } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeHeader } from "../../protocol/payment-headers.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { startFacilitatorLine } from "../scene/facilitator-line.ts";
 import { type CasePayer, challengeOf, type Offer, type ReceivedPayment } from "../scene/offers.ts";
 import type { Exchange } from "../scene/purchases.ts";
-import type { Scene } from "../scene/scene.ts";
-import { postSettle, type Settled } from "./shop-settling.ts";
+import type { ShopScene } from "../scene/scene.ts";
+import type { Settled } from "./shop-settling.ts";
 
 /** The pause between the last bytes and the reset, so that the bytes arrive. */
 const beforeResetMs = 50;
@@ -16,7 +15,7 @@ const beforeResetMs = 50;
 export type ResetPlace = "instead of an answer" | "before the body" | "in the body" | "after the body";
 
 type VisitOptions = {
-  scene: Scene;
+  scene: ShopScene;
   payer: CasePayer;
   versions: readonly X402Version[];
   resource: string;
@@ -141,14 +140,7 @@ export function createPaidVisit(
     /** Settles it on chain. Repeated calls return the same outcome. */
     settle: (): Promise<Settled> => settle(payment),
     /** Settles it, but the facilitator's answer is lost. */
-    async settleAndLoseAnswer(): Promise<void> {
-      await using line = await startFacilitatorLine(scene.facilitatorUrl);
-      line.of(payment.signed.payer).rule = async (passed) => {
-        await passed.forwardAndLose();
-        return "reset";
-      };
-      await postSettle(line.url, scene.apiKey, payment.body).catch(() => {});
-    },
+    settleAndLoseAnswer: () => scene.settleAndLoseAnswer(payment),
     /** Settles it, then serves, or answers 402 if that failed, as a good shop does. */
     async sell(): Promise<void> {
       const settled = await settle(payment);

@@ -11,6 +11,7 @@ import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { type HttpAnswer, sendHttp } from "../../util/http-client.ts";
 import { membersOf } from "../../util/json.ts";
 
 /** The payer of one case: its own account, so that transfers can be attributed to the case. */
@@ -135,4 +136,13 @@ function readFor(offer: Offer, paymentPayload: unknown, resource: string): Recei
   const misfit = checkClaimed(parsed.request, served, { method, operation: "verify" });
   const written = { network: parsed.request.network, x402Version } as const;
   return { ...written, signed, offer, body: JSON.stringify(body), misfit };
+}
+
+/** Has the facilitator settle. */
+export function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<HttpAnswer> {
+  return sendHttp(`${facilitatorUrl}/settle`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+    body,
+  });
 }

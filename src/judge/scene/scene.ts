@@ -14,7 +14,8 @@ import {
   networks,
 } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
-import { type CasePayer, type Offer, type ReceivedPayment, stranger } from "./offers.ts";
+import { startFacilitatorLine } from "./facilitator-line.ts";
+import { type CasePayer, type Offer, postSettle, type ReceivedPayment, stranger } from "./offers.ts";
 import { readTransfers, type Transfer } from "./transfers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
@@ -33,6 +34,21 @@ const abi = parseAbi([
 
 /** A facilitator on local chains, with offers that can be paid there. */
 export type Scene = Awaited<ReturnType<typeof openScene>>;
+
+/** The part of a scene that the shops of `judge client` use. It can be had without chains. */
+export type ShopScene = Pick<
+  Scene,
+  | "offer"
+  | "otherNetwork"
+  | "otherAsset"
+  | "facilitatorUrl"
+  | "apiKey"
+  | "studioUrl"
+  | "submit"
+  | "cancel"
+  | "settleAndLoseAnswer"
+  | "now"
+> & { holdBlocks(): Promise<{ remove(): Promise<void> }> };
 
 export type SceneOptions = {
   network: NetworkName;
@@ -69,7 +85,7 @@ export async function openScene(options: SceneOptions) {
   const method = methodNamed(way);
   const settling = waysToPay.settlingOf(method.name);
   const other = hasOtherNetwork ? otherThan(name).name : undefined;
-  const harness = await createHarness<NetworkName>({
+  const harness = await createHarness({
     networks: other === undefined ? [name] : [name, other],
     ...(networkFile !== undefined && { networkFile }),
     journal: false,
@@ -152,6 +168,15 @@ export async function openScene(options: SceneOptions) {
     /** Cancels a payment as its payer, so that it counts as used without a transfer. */
     async cancel({ signed }: ReceivedPayment, payer: CasePayer) {
       await send(chain, await settling.cancellation(signed, { ...chain, ...payer }));
+    },
+    /** Has the facilitator settle a payment, and its answer lost. */
+    async settleAndLoseAnswer({ signed, body }: ReceivedPayment) {
+      await using line = await startFacilitatorLine(harness.facilitator.url);
+      line.of(signed.payer).rule = async (passed) => {
+        await passed.forwardAndLose();
+        return "reset";
+      };
+      await postSettle(line.url, harness.organization.apiKey, body).catch(() => {});
     },
     now: () => chain.now(),
     /** Moves the chain's time. */

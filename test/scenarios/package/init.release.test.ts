@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { frameworks } from "../../../src/payer/shop-variables.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
+import { judge } from "../../support/judge/judge.ts";
 import {
   createOutsideProject,
   type PackedPackage,
@@ -90,12 +91,32 @@ describe.for(frameworks)("a shop with %s", (framework) => {
         env: { ...env, X402_URL: `${url}/report` },
       });
       expect(JSON.parse(stdout)).toEqual({ report: "all is well" });
+      const origin = new URL(facilitator.url).origin;
+      const bought = await runHere(["buy", `${url}/report`, "--url", origin, "--json"], {});
+      expect([bought.code, JSON.parse(bought.stdout).findings]).toEqual([0, []]);
+      const checked = await runHere(["check", `${url}/report`, "--facilitator", origin, "--json"], {});
+      const { findings }: { findings: { name: string; level: string }[] } = JSON.parse(checked.stdout);
+      expect(findings.filter(({ level }) => level === "wrong")).toEqual([]);
+      expect(checked.code).toBe(0);
     } finally {
       shop.kill();
       await ended;
     }
   });
 });
+
+test.for(["express", "hono", "fastify"])(
+  "a shop with %s delivers what it has settled, once",
+  { timeout: 120_000 },
+  async (framework) => {
+    const project = await createShop(framework);
+    const cases = "buyer-gone,same-twice,settle-answer-lost,malformed,free-with-head";
+    const options = ["--network", "base", "--cases", cases];
+    const { bad, verdicts } = await judge("shop", [process.execPath, join(project, "shop.js")], ...options);
+    expect(bad).toEqual({});
+    expect(verdicts).toMatchObject({ plain: "good", "buyer-gone": "good", "same-twice": "good" });
+  },
+);
 
 describe("in a folder", () => {
   let folder: string;
@@ -107,15 +128,15 @@ describe("in a folder", () => {
   const init = async (...args: string[]) => (await runHere(["init", folder, ...args], {})).stdout;
 
   test.for([
-    ["express", ["shop.js"]],
-    ["hono", ["shop.js"]],
-    ["fastify", ["shop.js", "payments.js"]],
+    ["express", ["shop.js", "redeliver.js"]],
+    ["hono", ["shop.js", "redeliver.js"]],
+    ["fastify", ["shop.js", "redeliver.js", "payments.js"]],
     // The name that Next looks for, of a route that is paid once its answer is good.
     ["next", ["app/report/route.js", "app/layout.js"]],
   ] as const)("the files of %s", async ([framework, own]) => {
     const common = [
       ...["package.json", "buyer.js", "shop.test.js", "open-shop.js", "shop-command.js"],
-      ...["vitest.config.ts", ".env", "AGENTS.md"],
+      ...["vitest.config.ts", ".env", ".gitignore", "AGENTS.md", "README.md"],
     ];
     const { files } = JSON.parse(await init("--framework", framework, "--json"));
     const paths = files.map(({ path }: { path: string }) => path);
@@ -131,6 +152,21 @@ describe("in a folder", () => {
     expect(text).toContain(`cd ${folder} && npm install --install-links\n  npm test\n`);
     // Twice is as once.
     expect(await init()).toMatch(/shop\.js +is there already$/m);
+  });
+
+  test("the keys of the .env are not for git, and a port is used wherever the shop's is named", async () => {
+    await init("--port", "8080");
+    expect(await readFile(join(folder, ".gitignore"), "utf8")).toMatch(/^\.env$/m);
+    expect(await readFile(join(folder, "shop.js"), "utf8")).toContain('PORT = "8080"');
+    expect(await readFile(join(folder, "buyer.js"), "utf8")).toContain("http://127.0.0.1:8080/report");
+    for (const file of ["README.md", "AGENTS.md", "shop.js", "buyer.js"]) {
+      expect(await readFile(join(folder, file), "utf8")).not.toContain("3000");
+    }
+    const { code, stderr } = await runHere(["init", join(folder, "other"), "--port", "70000"], {});
+    expect([code, stderr]).toEqual([2, expect.stringContaining("--port")]);
+    const next = await runHere(["init", join(folder, "next"), "--framework", "next", "--port", "8080"], {});
+    expect(next.code).toBe(0);
+    expect(await readFile(join(folder, "next/package.json"), "utf8")).toContain("--port 8080 ");
   });
 
   test("a dry run writes nothing, and says what it would", async () => {

@@ -9,7 +9,7 @@ import { builtInNetworks } from "../../../protocol/networks.ts";
 /** The files that `x402-kit init` writes, by path in the folder `templates`: the same text, so that it is tested once. */
 const templates = import.meta.glob<string>(
   [
-    "../../../../templates/{common,express,fastify,hono,next}/**/*.{js,json}",
+    "../../../../templates/{common,server,express,fastify,hono,next}/**/*.{js,json}",
     "!../../../../templates/*/{open-shop,shop-command,shop.test}.js",
   ],
   {
@@ -23,10 +23,10 @@ const readTemplate = (path: string) => templates[`../../../../templates/${path}`
 
 /** Its files, in the order in which one reads them. */
 const filesOf: Readonly<Record<Framework, readonly string[]>> = {
-  express: ["shop.js"],
-  hono: ["shop.js"],
-  fastify: ["shop.js", "payments.js"],
-  next: ["app/report/route.js", "app/layout.js"],
+  express: ["express/shop.js", "server/redeliver.js"],
+  hono: ["hono/shop.js", "server/redeliver.js"],
+  fastify: ["fastify/shop.js", "fastify/payments.js", "server/redeliver.js"],
+  next: ["next/app/report/route.js", "next/app/layout.js"],
 };
 
 /** A facilitator as a shop needs it. */
@@ -55,9 +55,10 @@ export function setupOf(framework: Framework, { network, ...facilitator }: ShopV
       ].join("\n"),
     },
     { name: ".env", text: renderVariables(variables) },
-    ...filesOf[framework].map((name) => ({
-      name,
-      text: readTemplate(`${framework}/${name}`)
+    ...filesOf[framework].map((path) => ({
+      name: path.slice(path.indexOf("/") + 1),
+      text: readTemplate(path)
+        .replace("../server/", "./")
         .replace('"$0.01"', () => priceIn(network))
         .trimEnd(),
     })),
