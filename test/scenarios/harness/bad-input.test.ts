@@ -52,7 +52,7 @@ test("everything that is wrong with the options is said at once", async () => {
   });
   expect(error).toBeInstanceOf(ConfigurationError);
   expect(error.message).toMatchInlineSnapshot(`
-    "timeout: is no option; there are networks, networkFile, contracts, assets, recipient, organizations, fork, host, allowHosts, port, settleWaitMs, logLevel, payTo, reasons, recovery, journal, studio, seed, rpcPorts, anvilBinary, signal
+    "timeout: is no option; there are networks, networkFile, contracts, assets, recipient, shop, organizations, fork, host, allowHosts, port, settleWaitMs, logLevel, payTo, reasons, recovery, journal, studio, seed, rpcPorts, anvilBinary, signal
     port: 70000 is not a whole number from 0 to 65535 (for example 4402)
     settleWaitMs: 1 is not a whole number from 100 to 600000 (for example 5000)
     logLevel: "loud" is not one of fatal, error, warn, info, debug, trace, silent
