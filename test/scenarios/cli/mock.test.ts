@@ -64,6 +64,7 @@ test("the commands of the guide work when pasted", async () => {
     const answers: Record<string, object> = {
       __sessions: { id: expect.any(String), facilitator: { url: expect.stringContaining("/__sessions/") } },
       __payment: { header: { name: "PAYMENT-SIGNATURE", value: expect.any(String) } },
+      __shop: { case: expect.any(String), url: expect.stringMatching(/__shop\/report$/) },
       __scenario: { scenarios: expect.arrayContaining([expect.anything()]) },
     };
     const [path = ""] = command.match(/__\w+/) ?? [];
@@ -87,6 +88,7 @@ test("--json prints one line with all that a client needs, and the scenario is w
       advanceTime: expect.stringMatching(/:\d+\/__advance-time$/),
       clock: expect.stringMatching(/:\d+\/__clock$/),
       sessions: expect.stringMatching(/:\d+\/__sessions$/),
+      shop: expect.stringMatching(/:\d+\/__shop$/),
       reset: expect.stringMatching(/:\d+\/__reset$/),
     },
     organization: { id: "org_local", apiKey: testKeys.local.apiKey, recipient: address },

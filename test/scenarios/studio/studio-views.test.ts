@@ -21,8 +21,9 @@ const { payAs, list } = studio;
 
 /** A part of a shop's configuration that the page shows. */
 const part = (name: string) => shown.page.locator(`section[aria-label="${name}"] pre`).textContent();
+/** A file of a template, as `init` writes it beside the others. */
 const template = async (path: string) =>
-  (await readFile(join(repository, "templates", path), "utf8")).trimEnd();
+  (await readFile(join(repository, "templates", path), "utf8")).replace("../server/", "./").trimEnd();
 
 test("the page and all that it loads are at most 60 kB, gzipped", async () => {
   const load = async (path: string) => {
