@@ -55,9 +55,16 @@ export function explainMalformed(
     return finding("number-too-large", at, { ...facts, expected: "below 2^256" });
   }
   const meant = units && amountMeant(value, units);
-  return meant === undefined
-    ? finding("missing-member", at, facts)
-    : finding("amount-in-dollars", at, { ...facts, expected: `"${meant}"` });
+  if (meant !== undefined) return finding("amount-in-dollars", at, { ...facts, expected: `"${meant}"` });
+  const found = finding("missing-member", at, facts);
+  // Of addresses and objects, advice on numbers would mislead.
+  return /\bdecimal digits/.test(problem)
+    ? found
+    : {
+        ...found,
+        why: "The facilitator reads members as they are.",
+        fix: "Send the member as the protocol has it.",
+      };
 }
 
 /** An amount that was written in whole tokens, in the smallest unit. */
