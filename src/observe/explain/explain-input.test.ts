@@ -569,10 +569,11 @@ describe("what a developer got wrong is named", () => {
   test("every mistake of the table has a case", () => {
     // That an answer was lost is in no text: it is seen by the service.
     const found = cases.map(([, mistake]) => mistake);
-    // The answers of shops have a test of their own: that of `x402-kit check`.
+    // Answers of shops have tests of their own: those of `x402-kit check` and of `up --shop`.
     const ofShops = [
       ...["not-encoded", "odd-base64", "no-challenge", "misplaced-challenge", "resource-differs"],
       ...["accepted-differs", "never-asked", "bad-receipt", "wrong-header"],
+      ...["not-settled", "paid-not-served", "shop-down"],
     ];
     expect(new Set([...found, ...ofShops, "answer-lost"])).toEqual(new Set(Object.keys(mistakes)));
   });
