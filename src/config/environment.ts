@@ -2,6 +2,7 @@ import { isPublishedKey } from "../payer/accounts.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../util/errors.ts";
+import { isLoopbackHost } from "../util/loopback.ts";
 import type { KnownNetwork } from "./known-networks.ts";
 import {
   type NetworkConfig,
@@ -10,7 +11,7 @@ import {
   settleWaitDefaultsMs,
 } from "./serve-config.ts";
 import { readContracts, readFeeCaps, readRpcUrls, readServedNetworks } from "./served-networks.ts";
-import { isLoopbackHost, warnOfClearText } from "./values.ts";
+import { warnOfClearText } from "./values.ts";
 import {
   createConfigurationReader,
   type Environment,

@@ -12,6 +12,7 @@ import type { CorsOrigins } from "../protocol/routes.ts";
 import { plural, type TokenUnits } from "../protocol/token-units.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
+import { isLoopbackUrl } from "../util/loopback.ts";
 import { quote } from "../util/text.ts";
 
 /*
@@ -165,16 +166,6 @@ export function readOrigin(text: string): string {
   const { origin, href } = new URL(readHttpUrl(text));
   if (href === `${origin}/`) return origin;
   throw new InvalidValue(`has a path or more: give ${origin}`);
-}
-
-/** Returns true if what is sent to a URL stays on this machine. */
-export function isLoopbackUrl(text: string): boolean {
-  return isLoopbackHost(URL.parse(text)?.hostname.replace(/^\[|\]$/g, "") ?? "");
-}
-
-/** Returns true if what listens on a host can be reached from this machine alone. */
-export function isLoopbackHost(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
 /** Several values separated by commas, none of them twice. `what` names one in messages: "key"; `keyOf` tells them apart. */

@@ -1,6 +1,6 @@
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { isLoopbackUrl, readHttpUrl, readNetwork, readOneOf, readPrice } from "../../config/values.ts";
+import { readHttpUrl, readNetwork, readOneOf, readPrice } from "../../config/values.ts";
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { deploymentOf, findHarness, requireRunning } from "../../harness/control/description.ts";
 import { comparePayment, explainReceipt } from "../../observe/explain/compare-payment.ts";
@@ -25,6 +25,7 @@ import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
 import type { HttpAnswer } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
+import { isLoopbackUrl } from "../../util/loopback.ts";
 import { inShell, self } from "../../util/self-command.ts";
 import { askShop, shopMethodOption } from "../kit/ask-shop.ts";
 import {

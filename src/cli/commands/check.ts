@@ -1,6 +1,7 @@
-import { isLoopbackUrl, readFacilitatorUrl, readHttpUrl, readWholeNumber } from "../../config/values.ts";
+import { readFacilitatorUrl, readHttpUrl, readWholeNumber } from "../../config/values.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { askFacilitator, checkShop, readNode, reportShops } from "../../judge/shop/check-shop.ts";
+import { isLoopbackUrl } from "../../util/loopback.ts";
 import { shopMethodOption } from "../kit/ask-shop.ts";
 import {
   contractOptions,

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { isLoopbackUrl, readFacilitatorUrl, readHttpUrl, readMoment } from "../../config/values.ts";
+import { readFacilitatorUrl, readHttpUrl, readMoment } from "../../config/values.ts";
 import { askPayTo, askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { comparePayment, explainHeader } from "../../observe/explain/compare-payment.ts";
@@ -17,6 +17,7 @@ import { isBytes32 } from "../../protocol/hex.ts";
 import { finding, sortByRank } from "../../protocol/mistakes.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
+import { isLoopbackUrl } from "../../util/loopback.ts";
 import { packageFile, self } from "../../util/self-command.ts";
 import { askShop } from "../kit/ask-shop.ts";
 import {

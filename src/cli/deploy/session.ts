@@ -3,10 +3,10 @@ import { chooseEndpoint, type OnChain } from "../../chain/deploy/endpoints.ts";
 import { createLocalSigner, type Signer } from "../../chain/signing/local-signer.ts";
 import { type DeployEnvironment, readDeployEnvironment } from "../../config/environment.ts";
 import type { KnownNetwork } from "../../config/known-networks.ts";
-import { isLoopbackUrl } from "../../config/values.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { isPublishedAddress } from "../../service/health/check-configuration.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
+import { isLoopbackUrl } from "../../util/loopback.ts";
 import { Interruption, type Terminal } from "../kit/terminal.ts";
 
 /** The user's choice to send: no, yes, or after a question at the terminal. */

@@ -10,7 +10,6 @@ import {
 import {
   attempt,
   InvalidValue,
-  isLoopbackHost,
   logLevels,
   readAddress,
   readList,
@@ -33,6 +32,7 @@ import {
   networkNames,
 } from "../../protocol/networks.ts";
 import { ConfigurationError, type ConfigurationProblem, collectProblems } from "../../util/errors.ts";
+import { isLoopbackHost } from "../../util/loopback.ts";
 import {
   contractsOf,
   flag,

@@ -1,6 +1,5 @@
 import { isIPv6 } from "node:net";
 import { assignRpcPorts } from "../../config/rpc-ports.ts";
-import { isLoopbackHost } from "../../config/values.ts";
 import { askHarness, originOf } from "../../harness/control/description.ts";
 import { payOnEveryNetwork } from "../../harness/control/pay.ts";
 import type { News, RunningHarness } from "../../harness/run/running-harness.ts";
@@ -8,6 +7,7 @@ import { startHarness } from "../../harness/run/start-harness.ts";
 import { openStateFile, requireSamePlaces } from "../../harness/run/state-file.ts";
 import { isWarning, renderLogLine } from "../../observe/log/log-lines.ts";
 import { KitError } from "../../util/errors.ts";
+import { isLoopbackHost } from "../../util/loopback.ts";
 import { self } from "../../util/self-command.ts";
 import { defineCommand } from "../kit/command.ts";
 import { requireWritable } from "../kit/files.ts";

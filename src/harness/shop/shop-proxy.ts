@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { createProxyServer } from "httpxy";
-import { isLoopbackHost, isLoopbackUrl } from "../../config/values.ts";
 import type { ServiceLog } from "../../observe/log/logger.ts";
 import { warnOfTls } from "../../service/http/connections/tls-hello.ts";
 import {
@@ -10,6 +9,7 @@ import {
   foreign,
   type Listening,
 } from "../../service/http/local-server.ts";
+import { isLoopbackHost, isLoopbackUrl } from "../../util/loopback.ts";
 import { http } from "../../util/node-http.ts";
 import { createShopRecorder, type ShopRecorderOptions } from "./record-shop.ts";
 import { describeShopDown } from "./shop-down.ts";

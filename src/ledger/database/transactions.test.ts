@@ -92,7 +92,7 @@ describe("the check", () => {
   });
 });
 
-test("work that has waited long for its turn is tried as often as any other once it is undone", async () => {
+test("patience with a database starts at the first failure, not while work waits for its turn", async () => {
   let time = 0;
   const clock = vi.spyOn(performance, "now").mockImplementation(() => time);
   let tries = 0;

@@ -4,6 +4,7 @@ import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.t
 import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { isRecord } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
+import { isLoopbackUrl } from "../../util/loopback.ts";
 import { findSlip, mostTyposOf, showValue } from "../../util/text.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
 
@@ -136,5 +137,8 @@ function isMinor({ mistake, got }: Finding): boolean {
 /** The part of a URL that names a resource, without its query. */
 function addressOf(text: string): string {
   const url = URL.parse(text);
-  return url === null ? text : `${url.origin}${url.pathname}`;
+  if (url === null) return text;
+  // Frameworks write the names of this machine as they like.
+  if (isLoopbackUrl(text)) url.hostname = "127.0.0.1";
+  return `${url.origin}${url.pathname}`;
 }

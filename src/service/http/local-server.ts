@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createServer, isIP } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
-import { isLoopbackHost } from "../../config/values.ts";
 import { problemDetails } from "../../protocol/problems.ts";
 import type { CorsOrigins } from "../../protocol/routes.ts";
 import { KitError } from "../../util/errors.ts";
+import { isLoopbackHost } from "../../util/loopback.ts";
 import { escapeControls } from "../../util/text.ts";
 
 /** Addresses that mean every one of the machine. */

@@ -55,7 +55,7 @@ describe.concurrent("a shop that", () => {
       ["ends"],
       /: The shop ended with exit code 4 before it answered at http:[^\n]*\n {4}cannot open the shop\n/,
     ],
-    ["never answers", ["mute"], /: The shop gave no answer at http:\S+ within 2 s\n/],
+    ["never answers", ["mute", "--timeout", "2"], /: The shop gave no answer at http:\S+ within 2 s\n/],
     [
       "asks for nothing",
       ["free-of-charge"],
@@ -66,13 +66,16 @@ describe.concurrent("a shop that", () => {
       ["astray"],
       /: The shop served nothing for a good payment, and made no request to the facilitator at http:\S+\n.*X402_FACILITATOR_URL/,
     ],
-  ])("%s is told so in a sentence, and nothing of it is left", async (_what, [manner = ""], sentence) => {
-    await using cli = await startCli(["judge", "shop", "--timeout", "2", "--", ...subject("shop", manner)]);
-    const { code } = await cli.ended;
-    expect(cli.stderr().trim()).toMatch(sentence);
-    expect([cli.stdout(), code]).toEqual(["", 3]);
-    expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
-  });
+  ])(
+    "%s is told so in a sentence, and nothing of it is left",
+    async (_what, [manner = "", ...options], sentence) => {
+      await using cli = await startCli(["judge", "shop", ...options, "--", ...subject("shop", manner)]);
+      const { code } = await cli.ended;
+      expect(cli.stderr().trim()).toMatch(sentence);
+      expect([cli.stdout(), code]).toEqual(["", 3]);
+      expect(await cli.leftovers()).toEqual({ processes: [], files: [] });
+    },
+  );
 });
 
 describe.concurrent("a shop of the public packages that is paid by Permit2", () => {

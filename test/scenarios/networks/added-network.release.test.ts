@@ -220,7 +220,7 @@ test("amounts of a token of another name and other decimals are told in its own 
   expect(await client.readContract({ address: asset.address, abi, functionName: "symbol" })).toBe("XCHF");
 
   const request = await harness.sign({ network: "avalanche", amount: 2n * 10n ** 18n });
-  const asked = { ...Object(request.paymentRequirements), maxAmountRequired: "2" };
+  const asked = { ...Object(request.paymentRequirements), amount: "2" };
   const body = JSON.stringify({ ...request, paymentRequirements: asked });
   const explained = await runHere(["explain", body, "--network-file", other], {});
   expect(explained.stdout).toContain(`2 XCHF (${2n * 10n ** 18n})`);

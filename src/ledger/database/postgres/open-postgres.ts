@@ -1,6 +1,6 @@
-import { isIP } from "node:net";
 import type { Pool } from "pg";
 import { ConfigurationError, KitError } from "../../../util/errors.ts";
+import { isLoopbackHost } from "../../../util/loopback.ts";
 import type { Database } from "../database.ts";
 import { UndoneError } from "../transactions.ts";
 import { openPostgresClock } from "./postgres-clock.ts";
@@ -193,12 +193,6 @@ export async function findPlainTextHost(url: string): Promise<string | null> {
 }
 
 function isOnThisMachine(host: string): boolean {
-  return (
-    host === "" ||
-    host === "localhost" ||
-    // The folder of a Unix socket.
-    host.startsWith("/") ||
-    (isIP(host) === 4 && host.startsWith("127.")) ||
-    host === "::1"
-  );
+  // Or the folder of a Unix socket.
+  return host === "" || host.startsWith("/") || isLoopbackHost(host);
 }
