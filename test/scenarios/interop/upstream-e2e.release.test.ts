@@ -8,8 +8,9 @@ import {
   declareEip2612GasSponsoringExtension,
   declareErc20ApprovalGasSponsoringExtension,
 } from "@x402/extensions";
-import { createWalletClient, encodeFunctionData, erc20Abi, http } from "viem";
+import { type Address, createWalletClient, encodeFunctionData, erc20Abi, type Hex, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { waitForTransactionReceipt } from "viem/actions";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLocalRpc } from "../../../src/chain/rpc/local-rpc.ts";
 import { buildPaymentRequest } from "../../../src/methods/exact-eip3009/eip3009-method.ts";
@@ -165,6 +166,13 @@ function walletOfClient() {
   return createWalletClient({ account, transport: http(variables.BASE_SEPOLIA_RPC_URL) });
 }
 
+/** Has the suite's client send a transaction, and waits until it is mined: what it signs next goes by the chain's state. */
+async function sendAsClient(transaction: { to: Address; data: Hex }): Promise<void> {
+  const wallet = walletOfClient();
+  const hash = await wallet.sendTransaction({ ...transaction, chain: null });
+  await waitForTransactionReceipt(wallet, { hash, pollingInterval: 50 });
+}
+
 async function buyAll(routes: Readonly<Record<string, Offer>>, beforeEach?: () => Promise<void>) {
   const { account } = walletOfClient();
   const merchant = await startMerchant({ url: origin }, routes);
@@ -183,7 +191,7 @@ async function buyAll(routes: Readonly<Record<string, Offer>>, beforeEach?: () =
 
 test("its client can approve Permit2 by itself, and the routes without sponsoring are paid", async () => {
   // As its script does where the approval is not unlimited any more.
-  await walletOfClient().sendTransaction({ ...createPermit2ApprovalTx(token), chain: null });
+  await sendAsClient(createPermit2ApprovalTx(token));
   await buyAll({
     "/exact/evm/eip3009": { ...terms(), price: eip3009 },
     "/exact/evm/eip3009/upfront": { ...terms(), price: eip3009, ...upfront },
@@ -204,9 +212,7 @@ test("its client can withdraw the approval, and the routes that sponsor one are 
       "/upto/evm/permit2-eip2612GasSponsoring": { ...terms(), ...charged, ...eip2612 },
       "/upto/evm/permit2-erc20ApprovalGasSponsoring": { ...terms(), ...charged, ...approval },
     },
-    async () => {
-      await walletOfClient().sendTransaction({ to: token, data: revoke, chain: null });
-    },
+    () => sendAsClient({ to: token, data: revoke }),
   );
 });
 
