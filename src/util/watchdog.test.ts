@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { isRunning, stillRunningAfter } from "../../test/support/live-processes.ts";
@@ -93,7 +94,7 @@ describe.concurrent.each([
     const watchdog = startWatchdog(hasShell);
     const guarded = await startProcess();
     watchdog.guard(guarded.pid);
-    await sleep(500);
+    await untilSignalsAreHandled(watchdog.pid ?? 0, hasShell);
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.kill(watchdog.pid ?? 0, signal);
     await sleep(100);
     expect(isRunning(watchdog.pid ?? 0)).toBe(true);
@@ -109,3 +110,19 @@ describe.concurrent.each([
     await watchdog.close();
   });
 });
+
+/** Waits until a watchdog has its signal handlers: at load, a Node process takes seconds to start. */
+async function untilSignalsAreHandled(pid: number, hasShell: boolean): Promise<void> {
+  const status = `/proc/${pid}/status`;
+  // Other systems do not tell.
+  if (!existsSync(status)) return sleep(500);
+  // A shell ignores them. Node catches SIGTERM by itself, but not SIGHUP, which may be ignored from the start.
+  const [mask, signal] = hasShell
+    ? ["SigIgn", constants.signals.SIGTERM]
+    : ["SigCgt", constants.signals.SIGHUP];
+  const isHandled = () => {
+    const [, bits = "0"] = new RegExp(`^${mask}:\\s*(\\w+)$`, "m").exec(readFileSync(status, "utf8")) ?? [];
+    return ((BigInt(`0x${bits}`) >> BigInt(signal - 1)) & 1n) === 1n;
+  };
+  while (!isHandled()) await sleep(20);
+}
