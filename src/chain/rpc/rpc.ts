@@ -37,7 +37,7 @@ export type RpcEndpoint = {
   ask(calls: readonly RpcCall[]): Promise<readonly EndpointAnswer[]>;
 };
 
-/** What a chain is read by. */
+/** Reads a chain. */
 export type RpcReader = {
   /**
    * Reads. May be repeated, at another node too, and share a request with other callers. Gives the answers in the

@@ -127,7 +127,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
   };
   /** Who is paid, and the API key that speaks for it. */
   readonly organization: { readonly id: string; readonly apiKey: string; readonly recipient: Address };
-  /** Where clients reach the shop by the recording proxy, and the shop itself; undefined without the option `shop`. */
+  /** The URL of the recording proxy and the shop behind it; undefined without the option `shop`. */
   readonly shop: { readonly url: string; readonly target: string } | undefined;
   /** The chains, by network. */
   readonly networks: { readonly [K in N]: HarnessNetwork<K> };

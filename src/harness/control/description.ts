@@ -36,7 +36,7 @@ export const harnessDescriptionSchema = z.object({
     .optional(),
   /** Where payments may go; only where that is not the facilitator contract alone. */
   payToPolicy: z.enum(payToPolicies).optional(),
-  /** Where clients reach the shop through the recording proxy, and the shop itself; only with `up --shop`. */
+  /** The URL of the recording proxy and the shop behind it; only with `up --shop`. */
   shop: z.object({ url: z.string(), target: z.string() }).optional(),
   /** Only where the chains have a clock of their own. */
   seed: z.int().optional(),

@@ -29,7 +29,7 @@ export type MockShopOptions = {
   x402Version?: X402Version | undefined;
   /** The delay of the slow shop's answer; 12 s by default, as for `judge client`. */
   slowMs?: number | undefined;
-  /** Where it sells, and a URL of another origin that reaches {@link MockShop.handle} with `elsewhere`. */
+  /** The URL that it sells at, and one of another origin that reaches {@link MockShop.handle} with `elsewhere`. */
   resource: string;
   elsewhere: string;
   /** The facilitator's URL, which ends in `/v1`. */

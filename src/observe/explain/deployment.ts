@@ -9,7 +9,7 @@ export type Deployment = {
   networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
   contracts: Readonly<Record<NetworkTier, Address>>;
-  /** Where payments may go besides it; nowhere by default. */
+  /** The addresses that payments may go to besides the contract; none by default. */
   payTo?: PayToPolicy | undefined;
   /** The tokens that the facilitator takes; the USDC of each network by default. */
   tokens?: KnownTokens | undefined;

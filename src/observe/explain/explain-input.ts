@@ -147,7 +147,7 @@ function explainTerms(
   };
   const network = servedIn(knownNetwork, context);
   const checking = { method: methodOf(payment), operation: context.operation ?? "settle" };
-  // Where the contract alone is accepted, payments are to be signed for it, whatever payTo is.
+  // If only the contract is accepted, payments must be signed for it, whatever payTo says.
   const meant =
     (network.payTo ?? "contract") === "contract"
       ? { ...request, requirements: { ...request.requirements, payTo: undefined } }
@@ -286,7 +286,7 @@ function explainSigned(
     const about = { at, network, asset, requirements, recover: recoverSigner };
     const found = halfOf(methodOf(payment)).explainSignature(payment, about);
     const token = tokenAsked(terms, network, context);
-    // Where the signature is good, nobody has signed for what `extra` says, and it is no cause here.
+    // A good signature was made for the real domain, so that a wrong `extra` is no cause.
     if (place !== undefined && token !== undefined && found.some(isOfAnotherSigner)) {
       findings.push(...explainExtra(place, requirements.extra, token));
     }

@@ -62,7 +62,7 @@ export function explainAtShop(record: PaymentRecord, decided: Decided, deploymen
     : [];
 }
 
-/** What to do about a payment that the shop decided about itself. */
+/** Advice on a payment that the shop served or refused without the facilitator. */
 const adviceOnUnasked = {
   served: "If the shop sells this, let it verify and settle the payment before it serves.",
   refused:
