@@ -22,7 +22,7 @@ export function redeliver(listener) {
   };
 }
 
-/** Calls back with a good answer whose connection was closed before all of it was sent. */
+/** Calls back with an answer that has a receipt, if its connection was closed before all of it was sent. */
 function keepUndelivered(response, keep) {
   const parts = [];
   const take = (part) => {
@@ -40,9 +40,12 @@ function keepUndelivered(response, keep) {
   response.end = (...args) => {
     take(args[0]);
     const { statusCode: status } = response;
+    // Without a receipt nothing was paid, whatever the request says: anyone could fill the memory.
+    const isPaid =
+      status < 300 && (response.hasHeader("payment-response") || response.hasHeader("x-payment-response"));
     const answer = { status, headers: response.getHeaders(), body: Buffer.concat(parts), since: Date.now() };
     const keepUnlessSent = () => {
-      if (status === 200 && !response.writableFinished) keep(answer);
+      if (isPaid && !response.writableFinished) keep(answer);
     };
     if (response.closed) keepUnlessSent();
     else response.once("close", keepUnlessSent);
