@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { createProxyServer } from "httpxy";
 import type { ServiceLog } from "../../observe/log/logger.ts";
-import { warnOfTls } from "../../service/http/connections/tls-hello.ts";
+import { createTlsWarning } from "../../service/http/connections/tls-hello.ts";
 import {
   describeRefusal,
   explainListenError,
@@ -98,10 +98,6 @@ export async function startShopProxy(options: ShopProxyOptions): Promise<ShopPro
   server.on("connection", track);
   // The connection to the shop of a WebSocket does not end with that of the client if that is destroyed.
   proxy.on("open", track);
-  server.on("clientError", (error, socket) => {
-    warnOfTls(error, logger, url);
-    if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n");
-  });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", (error) => reject(explainListenError(error, host, port)));
   server.listen({ host, port }, resolve);
@@ -109,6 +105,11 @@ export async function startShopProxy(options: ShopProxyOptions): Promise<ShopPro
   const address = server.address();
   const listensAt = typeof address === "object" && address !== null ? address.port : port;
   const url = `http://${host.includes(":") ? `[${host}]` : host}:${listensAt}`;
+  const warnOfTls = createTlsWarning(logger, url);
+  server.on("clientError", (error, socket) => {
+    warnOfTls(error);
+    if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n");
+  });
   return {
     url,
     afterReset: recorder.forget,

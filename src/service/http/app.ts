@@ -27,7 +27,7 @@ import {
   securityHeaders,
 } from "./plugins/request-context.ts";
 import { logRequests, logSettlements } from "./plugins/request-log.ts";
-import { answerClientError } from "./problems/problem-error.ts";
+import { createClientErrorHandler } from "./problems/problem-error.ts";
 import { docsRoutes, openApiRoute, supportedRoute } from "./routes/docs.ts";
 import {
   type CheckHealth,
@@ -113,7 +113,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     childLoggerFactory: createRequestLogger,
     schemaController: noSchemas,
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: true },
-    clientErrorHandler: (error, socket) => answerClientError(error, socket, logger),
+    clientErrorHandler: createClientErrorHandler(logger),
     frameworkErrors: answerUnroutable,
     // Fastify's own answer to requests while it closes says nothing that x402 clients understand.
     return503OnClosing: false,

@@ -375,30 +375,13 @@ test("a foreign host name is refused, and a page of another origin is the shop's
   expect(await statusWith({ origin: "https://page.example" })).toBe(200);
 });
 
-test("https to the http ports of proxy and facilitator is one line of the log", async () => {
+test("https to the http ports of proxy and facilitator is one line of the log for each", async () => {
   const hello = Buffer.from("16030100050100000100", "hex");
-  for (const url of [proxy, origin]) {
+  for (const url of [proxy, proxy, origin, origin]) {
     const socket = connect(Number(new URL(url).port), "127.0.0.1");
     socket.end(hello);
     await buffer(socket).catch(() => {});
   }
-  expect(warnings.filter((line) => line.includes("https was asked"))).toHaveLength(1);
-});
-
-test("a request takes at most 2 ms of CPU more by the proxy", async () => {
-  serve = (_, outgoing) => outgoing.end("{}");
-  const timeOf = async (url: string) => {
-    const before = process.cpuUsage();
-    for (let index = 0; index < 100; index++) await sendHttp(url);
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 100_000;
-  };
-  // The first requests compile it, and other work of the machine slows down single rounds.
-  const own: number[] = [];
-  const proxied: number[] = [];
-  for (let round = 0; round < 6; round++) {
-    own.push(await timeOf(`${target}/page`));
-    proxied.push(await timeOf(`${proxy}/page`));
-  }
-  expect(Math.min(...proxied) - Math.min(...own)).toBeLessThan(2);
+  const said = warnings.filter((line) => line.includes("https was asked"));
+  expect(said).toEqual([expect.stringContaining(proxy), expect.stringContaining("http://")]);
 });

@@ -16,7 +16,7 @@ import {
   UndeterminedError,
 } from "../../../util/errors.ts";
 import { afterWholeRequests } from "../connections/exchange.ts";
-import { warnOfTls } from "../connections/tls-hello.ts";
+import { createTlsWarning } from "../connections/tls-hello.ts";
 
 /** A problem as the answer shows it. */
 export type Classified = { kind: ProblemKind; detail: string; retryAfterSeconds?: number | undefined };
@@ -90,18 +90,22 @@ const lingerMs = 500;
 const answered = new WeakSet<Socket>();
 
 /**
- * Answers what is not HTTP, before there is a request: 400, 408 for what comes too slowly, 431 for headers that are too
- * large. Requests that came in full before it on the connection are answered first; then the connection is closed.
+ * Makes the answers of a server to what is not HTTP, before there is a request: 400, 408 for what comes too slowly, 431 for
+ * headers that are too large. Requests that came in full before it on the connection are answered first; then the connection is
+ * closed.
  */
-export function answerClientError(error: ConnectionError, socket: Socket, log: ServiceLog): void {
-  if (error.code === "ECONNRESET" || answered.has(socket)) return;
-  answered.add(socket);
-  if (!warnOfTls(error, log))
-    log.debug({ code: error.code }, "not answered: the request is not HTTP, too slow or too large");
-  afterWholeRequests(socket, () => {
-    if (!socket.writable) return;
-    socket.end(answerUnreadableRequest(error.code, randomUUID()));
-    // Destroyed at once, with bytes of the peer unread, the connection would be reset under the answer.
-    setTimeout(() => socket.destroy(), lingerMs).unref();
-  });
+export function createClientErrorHandler(log: ServiceLog): (error: ConnectionError, socket: Socket) => void {
+  const warnOfTls = createTlsWarning(log);
+  return (error, socket) => {
+    if (error.code === "ECONNRESET" || answered.has(socket)) return;
+    answered.add(socket);
+    if (!warnOfTls(error))
+      log.debug({ code: error.code }, "not answered: the request is not HTTP, too slow or too large");
+    afterWholeRequests(socket, () => {
+      if (!socket.writable) return;
+      socket.end(answerUnreadableRequest(error.code, randomUUID()));
+      // Destroyed at once, with bytes of the peer unread, the connection would be reset under the answer.
+      setTimeout(() => socket.destroy(), lingerMs).unref();
+    });
+  };
 }
