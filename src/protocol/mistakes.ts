@@ -124,8 +124,8 @@ export const mistakes = {
   "missing-member": {
     rank: 2,
     title: "A required member is missing or has the wrong type",
-    why: "The facilitator reads members as they are and coerces nothing: a number is not a decimal string.",
-    fix: "Send the member as the protocol has it; amounts, times and numbers of what is signed are strings of decimal digits.",
+    why: "The facilitator reads members as they are and coerces nothing.",
+    fix: "Send the member as the protocol has it.",
   },
   "unknown-scheme": {
     rank: 2,

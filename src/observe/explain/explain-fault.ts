@@ -56,15 +56,8 @@ export function explainMalformed(
   }
   const meant = units && amountMeant(value, units);
   if (meant !== undefined) return finding("amount-in-dollars", at, { ...facts, expected: `"${meant}"` });
-  const found = finding("missing-member", at, facts);
-  // Of addresses and objects, advice on numbers would mislead.
-  return /\bdecimal digits/.test(problem)
-    ? found
-    : {
-        ...found,
-        why: "The facilitator reads members as they are.",
-        fix: "Send the member as the protocol has it.",
-      };
+  const fix = "Send it as a string of decimal digits, as all amounts, times and numbers of what is signed.";
+  return finding("missing-member", at, { ...facts, ...(/\bdecimal digits/.test(problem) && { fix }) });
 }
 
 /** An amount that was written in whole tokens, in the smallest unit. */

@@ -33,7 +33,7 @@ import type {
   TransactionView,
 } from "../timeline/payment-view.ts";
 import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.ts";
-import { linesOf, summaryOf } from "../timeline/summary.ts";
+import { linesOf, newestRecords, summaryOf } from "../timeline/summary.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 
 /** The reason that payments are refused for whose authorization was used. */
@@ -83,11 +83,9 @@ export async function describeNewest(
   context: RefusalContext,
   most: number,
 ): Promise<PaymentDetail[]> {
-  const records = [...timeline.records()].filter(({ paidBy }) => paidBy === null);
-  const newest = records.sort((a, b) => b.firstSeenAt - a.firstSeenAt).slice(0, most);
   // One that cannot be described hides no other.
   const described = await Promise.allSettled(
-    newest.map((record) => describePayment(record, context, undefined)),
+    newestRecords(timeline, most).map((record) => describePayment(record, context, undefined)),
   );
   return [
     ...described.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])),
@@ -154,11 +152,12 @@ export function explainRecord(
   context: RefusalContext,
   use?: PaymentUse,
 ): RefusalExplanation[] {
-  const { verify, settle, settledAt } = summaryOf(record, context);
+  const summary = summaryOf(record, context);
+  const { verify, settle, settledAt } = summary;
   // One whose settle is under way is neither.
   const isUnsettled = settle === null && verify?.outcome === "valid";
   const decided = { isUnsettled, isSettled: settledAt !== null };
-  const refused = explainRefused(record, context, use);
+  const refused = explainRefused(record, summary, context, use);
   const known = new Set(refused.map(({ mistake }) => mistake));
   const atShop = explainAtShop(record, decided, context).map(explanationOf);
   return [...refused, ...atShop.filter(({ mistake }) => !known.has(mistake))];
@@ -167,11 +166,11 @@ export function explainRecord(
 /** Explains why the newest of a payment's refusals was one. */
 function explainRefused(
   record: PaymentRecord,
+  summary: PaymentSummary,
   context: RefusalContext,
-  use?: PaymentUse,
+  use: PaymentUse | undefined,
 ): RefusalExplanation[] {
   const { request, body } = record;
-  const summary = summaryOf(record, context);
   const received = receivedIn(record);
   const { unrouted } = summary;
   if (unrouted !== null) {

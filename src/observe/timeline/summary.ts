@@ -188,11 +188,18 @@ function namedBy({ request, received }: RequestOrBody, networks: NetworkRegistry
   return { ...names, asset: names?.assets[0] };
 }
 
+/** The records of the newest payments, so many at most, newest first. A 402 that was paid is part of its payment's. */
+export function newestRecords(timeline: Pick<Timeline, "records">, limit?: number): PaymentRecord[] {
+  return [...timeline.records()]
+    .filter(({ paidBy }) => paidBy === null)
+    .sort((a, b) => b.firstSeenAt - a.firstSeenAt)
+    .slice(0, limit);
+}
+
 /** The summaries of the newest payments, so many at most, newest first: those of an earlier run come last. */
 export function newestSummaries(timeline: Timeline, names: KnownNames, limit?: number): PaymentSummary[] {
-  const shown = [...timeline.records()].filter(({ paidBy }) => paidBy === null);
-  const newestFirst = shown.sort((a, b) => b.firstSeenAt - a.firstSeenAt);
-  return [...summariesOf(newestFirst.slice(0, limit), names), ...earlierSummaries(timeline)].slice(0, limit);
+  const newest = summariesOf(newestRecords(timeline, limit), names);
+  return [...newest, ...earlierSummaries(timeline)].slice(0, limit);
 }
 
 /** The summaries of payments of an earlier run, newest first. */
