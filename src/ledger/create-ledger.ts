@@ -181,7 +181,7 @@ const nobody: Address = `0x${"00".repeat(20)}`;
 
 /** Makes {@link Claims.claimNothing}. */
 function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims["claimNothing"] {
-  return (claim, checkedAt, charge) =>
+  return (claim, checkedAt, charge, settledBy) =>
     inTransaction(db, async (transaction) => {
       const time = now();
       const row = fromSettlement({
@@ -189,9 +189,9 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
         state: "settled",
         operator: nobody,
         txNonce: -1,
-        transactionHash: noTransaction,
-        blockNumber: null,
-        blockHash: null,
+        transactionHash: settledBy?.hash ?? noTransaction,
+        blockNumber: settledBy?.blockNumber ?? null,
+        blockHash: settledBy?.blockHash ?? null,
         failure: null,
         claimedBlock: checkedAt,
         claimedAt: time,

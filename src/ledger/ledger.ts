@@ -111,8 +111,8 @@ export type Claims = {
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
 
   /**
-   * Claims a payment of which nothing is taken, and concludes it as settled: no transaction belongs to it, and its hash is
-   * {@link noTransaction}.
+   * Claims a payment for which nothing is sent, and concludes it as settled: nothing of it is taken, and its hash is
+   * {@link noTransaction}; or somebody else's transaction has settled it, in a block that is deep enough.
    *
    * @param charge what its organization's gas budget is charged for the row, in wei
    */
@@ -120,6 +120,7 @@ export type Claims = {
     claim: Claim,
     checkedAt: bigint,
     charge: bigint,
+    settledBy?: Pick<MinedTransaction, "hash" | "blockNumber" | "blockHash">,
   ): Promise<Extract<ClaimOutcome, "claimed" | "taken" | "identifier_reused">>;
 
   find(id: Hex): Promise<Settlement | null>;

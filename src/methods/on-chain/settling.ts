@@ -9,6 +9,7 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import type { AnswerExtra } from "../../protocol/write-answers.ts";
 import type { PaymentSigner } from "../payer-terms.ts";
 
 /** One payment as it is settled, and to whom it goes. */
@@ -17,6 +18,8 @@ export type SettleCall = {
   recipient: Address;
   /** The amount to settle, if it is less than the signature allows. */
   amount?: bigint | undefined;
+  /** The amount that the seller asks for, where it may be another than the signed one; known of new payments alone. */
+  price?: bigint;
   /** The settlement's id, for observers of what is asked about it. */
   id?: Hex;
   /** The codes behind the calldata of its transaction. */
@@ -74,6 +77,16 @@ export type Plan = {
   first?: PayerTransaction | undefined;
   /** True if the payment brings an approval, in the place of the one that was there before. */
   bringsApproval?: boolean;
+  /** The transaction of somebody else that has settled the payment already: nothing is simulated then, nor sent. */
+  settledBy?: Payout | undefined;
+  /** `extra` of a good verify. */
+  extra?: AnswerExtra["extra"];
+};
+
+/** What the answer about a settled payment says besides its transaction; `invalid` where that did less than was asked for. */
+export type SettledAnswer = AnswerExtra & {
+  amount?: bigint | undefined;
+  invalid?: Invalid | undefined;
 };
 
 /** The gas of a transaction with one payment. */
@@ -162,6 +175,18 @@ export type Settling = {
    * judged anew then, since a payer gets those coins once. Asked where that would be refused
    */
   plan(chain: Chain, call: SettleCall, isUnderWay?: () => Promise<boolean>): Plan | Promise<Plan | Invalid>;
+  /** Verifies a payment that is not settled by itself, such as a voucher; `plan` is not asked for it then. */
+  judge?(chain: Chain, call: SettleCall): Promise<Invalid | AnswerExtra>;
+  /**
+   * Reads what the answer about a settled payment says, where that is more than its transaction.
+   *
+   * @param proven by which transaction it was settled, and in which block
+   */
+  describeSettled?(
+    chain: Chain,
+    call: SettleCall,
+    proven: Pick<Payout, "hash" | "blockNumber">,
+  ): Promise<SettledAnswer>;
   /**
    * Why {@link Plan.first} would not work out: it would revert, or the node cannot simulate what comes after it, and state stands
    * against the payment; undefined where nothing is known against it.

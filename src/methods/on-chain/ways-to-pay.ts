@@ -2,6 +2,7 @@ import { readClaimedCodes } from "../../protocol/builder-code.ts";
 import type { ServedNetwork } from "../../protocol/checks.ts";
 import { createRequestParser, type RequestParser } from "../../protocol/requests.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
+import { batchSettlementMethods } from "../batch-settlement/batch-settlement-methods.ts";
 import type { TakenMethod } from "../method.ts";
 import { methods } from "../methods.ts";
 import type { Settling, Usage } from "./settling.ts";
@@ -69,5 +70,5 @@ function found<T>(entry: T | undefined, name: string): T {
   return entry;
 }
 
-/** All of them. */
-export const waysToPay = createWaysToPay(methods, settlings);
+/** All of them: those of the tables, and a scheme that the service alone knows. */
+export const waysToPay = createWaysToPay([...methods, ...batchSettlementMethods], settlings);

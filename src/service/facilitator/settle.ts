@@ -28,6 +28,7 @@ import {
 } from "./request-leases.ts";
 import { createRevertDelays } from "./revert-delays.ts";
 import { alreadyDelivered, refuse, type SettleResult, successOf } from "./settle-result.ts";
+import { withSettledAnswer } from "./settled-answer.ts";
 import { accountOf } from "./verify.ts";
 
 /**
@@ -80,11 +81,13 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     const { payment, lanes, recipient, trail } = examined;
     if (recipient === undefined) throw new Error("a payment without a recipient was examined");
     const claimant: Claimant = { ...examined, caller, recipient };
-    const result = await settleOnce();
+    const settled = await settleOnce();
     trail.publish();
-    const wasHandedOver = result.kind === "invalid" && result.invalid.situation === "settled_before";
-    if (!repeats || !wasHandedOver) return result;
-    return (await successAgain(claimant, ledger)) ?? result;
+    const wasHandedOver = settled.kind === "invalid" && settled.invalid.situation === "settled_before";
+    const again = repeats && wasHandedOver ? await successAgain(claimant, ledger) : undefined;
+    const result = again ?? settled;
+    const describe = ways.settlingOf(payment.signed.method).describeSettled;
+    return describe === undefined ? result : withSettledAnswer(describe, result, payment, context);
 
     async function settleOnce(): Promise<SettleResult> {
       const lease = newLease(payment, caller);
@@ -115,7 +118,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
           const refusal = takesNothing
             ? await claimNothing(claimant, operators[0], { ledger, ways, gasBudget })
             : await withOperator(operators, (lane) =>
-                claimPayment(claimant, lane, { ...waiting, gasBudget, turn, waits, ways }),
+                claimPayment(claimant, lane, { ...waiting, gasBudget, turn, waits, ways, ledger }),
               );
           // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {

@@ -54,9 +54,10 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
   async function answer(request: FastifyRequest): Promise<Written<VerifyAnswer>> {
     const { caller } = request;
     const parsed = readPaymentRequest(request, "verify", { facilitator, parse, knownNetworks });
-    const refusal = parsed.ok
+    const verdict = parsed.ok
       ? await facilitator.verify(parsed.request, caller, { repeats: asksForRepeats(request) })
       : parsed.invalid;
+    const [refusal, extra] = verdict !== undefined && "reason" in verdict ? [verdict] : [undefined, verdict];
     const warnings = parsed.ok && refusal === undefined ? facilitator.warningsOf(parsed.request) : [];
     request.result =
       refusal === undefined ? { outcome: "valid", ...warningsMember(warnings) } : invalidResult(refusal);
@@ -68,7 +69,7 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
       timestamp: new Date(now()).toISOString(),
     };
     const envelope = parsed.ok ? parsed.request : parsed.envelope;
-    return verifyAnswer(envelope, refusal, authContext, warnings, facilitator.nameReason);
+    return verifyAnswer(envelope, refusal, authContext, warnings, facilitator.nameReason, extra);
   }
 };
 
@@ -124,7 +125,7 @@ export const settleRoute: FastifyPluginAsync<{
           },
         });
         holdLastByte(reply, result.delivery, { noProxies });
-        return settledAnswer(payment, result.transaction, result.amount, warnings);
+        return settledAnswer(payment, result.transaction, result.amount, warnings, result);
       }
       case "pending":
         request.result = { outcome: "pending", transaction: result.transaction };
