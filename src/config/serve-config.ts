@@ -75,6 +75,8 @@ export type NetworkConfig = Network &
     gasHorizonPayments?: bigint;
     /** The most gas money that a sponsor gives for approvals, in wei: at once, and on one day (UTC). Nothing by default. */
     gifts?: { readonly each: bigint; readonly daily: bigint } | undefined;
+    /** Signs for `receiverAuthorizer`. */
+    signAsAuthorizer?: ((digest: Hex) => Hex) | undefined;
     /** The facilitator's own builder code, behind the calldata of what it settles; none by default. */
     builderCode?: string | undefined;
   };

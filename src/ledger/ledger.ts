@@ -1,6 +1,7 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Cursor } from "../protocol/settlement-query.ts";
+import type { Channels } from "./channels.ts";
 import type { Gifts } from "./gifts.ts";
 import type { Recoveries } from "./recoveries.ts";
 import type {
@@ -300,4 +301,5 @@ export type Ledger = {
   readonly leases: Leases;
   readonly recoveries: Recoveries;
   readonly gifts: Gifts;
+  readonly channels: Channels;
 };

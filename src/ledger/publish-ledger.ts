@@ -17,9 +17,10 @@ type PublishedService = { serviceId: string; networks: readonly Pick<Network, "c
  */
 export function publishLedger(ledger: Ledger, service: PublishedService): Ledger {
   const { publishStep, publishTransaction, publishSigned } = createPublishing(service);
-  const { claims, outcomes, leases, recoveries, gifts } = ledger;
+  const { claims, outcomes, leases, recoveries, gifts, channels: knownChannels } = ledger;
   return {
     gifts,
+    channels: knownChannels,
     claims: {
       ...claims,
 

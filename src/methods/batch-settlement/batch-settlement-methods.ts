@@ -170,9 +170,8 @@ function createAction({ digest, ...own }: Action): TakenMethod<typeof scheme, "a
   };
 }
 
-/** By what it does alone: its signatures may be the facilitator's. */
-const contentDigest = ({ nonce, payload }: SignedPayment): Hex =>
-  keccak256(`${nonce}${Buffer.from(payload ?? "").toString("hex")}`);
+/** By what it does, which its nonce says: its signatures may be the facilitator's. */
+const contentDigest = ({ nonce }: SignedPayment): Hex => keccak256(nonce);
 
 /** Returns true if a refund has what its shop adds. */
 const isEnriched = (payload: unknown) => propertyOf(payload, "refundNonce") !== undefined;

@@ -47,17 +47,26 @@ export type DepositPayload = ChannelPayload & {
 /** A row that was left out of a claim, and why. */
 export type RejectedClaim = { channelId: Hex; why: string };
 
-/** A claim; `signature` is that of the authorizer of all its rows, empty where the facilitator signs. */
-export type ClaimPayload = { claims: readonly VoucherClaim[]; signature: Hex; rejected: RejectedClaim[] };
+/** What is known of claims once they are planned: for each row its channel, and how much more is claimed of it. */
+type PlannedClaims = { ids?: readonly Hex[]; gains?: readonly bigint[] };
 
-/** A refund, with the claims that come before it. */
-export type RefundPayload = ChannelPayload & {
-  amount: bigint;
-  refundNonce: bigint;
+/** A claim; `signature` is that of the authorizer of all its rows, empty where the facilitator signs. */
+export type ClaimPayload = PlannedClaims & {
   claims: readonly VoucherClaim[];
   signature: Hex;
-  claimSignature: Hex;
+  rejected: readonly RejectedClaim[];
 };
+
+/** A refund, with the claims that come before it. `refunds` is what it gives back, once that is known. */
+export type RefundPayload = ChannelPayload &
+  PlannedClaims & {
+    refunds?: bigint;
+    amount: bigint;
+    refundNonce: bigint;
+    claims: readonly VoucherClaim[];
+    signature: Hex;
+    claimSignature: Hex;
+  };
 
 /** The most rows of one claim: a transaction with as many stays far below what blocks and nodes take. */
 export const mostClaims = 100;
@@ -299,4 +308,6 @@ export const channelOf = (payment: SignedPayment) => payloadOf(payment) as Chann
 export const voucherOf = (payment: SignedPayment) => payloadOf(payment) as VoucherPayload;
 export const depositOf = (payment: SignedPayment) => payloadOf(payment) as DepositPayload;
 export const claimOf = (payment: SignedPayment) => payloadOf(payment) as ClaimPayload;
+/** What is owed to a receiver, once that was looked up. */
+export const payoutOf = (payment: SignedPayment) => payloadOf(payment) as { owed: bigint };
 export const refundOf = (payment: SignedPayment) => payloadOf(payment) as RefundPayload;

@@ -58,6 +58,45 @@ export type ApprovingPayer = {
   keySigner(): { readonly address: Address; signDigest(digest: Hex): Hex };
 };
 
+/** What an organization has asked for before. */
+export type KnownActions = {
+  /** Returns true if a request was refused, or has its answer: the same is a new one then. */
+  isClosed(payment: SignedPayment): Promise<boolean>;
+  /** The newest settlements for the same receiver. */
+  recent(): Promise<readonly RecentAction[]>;
+};
+
+export type RecentAction = {
+  method: string;
+  asset: Address;
+  nonce: Hex;
+  isOpen: boolean;
+  blockNumber: bigint | null;
+};
+
+/** Channels by their ids, or all of a receiver for a token. */
+export type OwnedChannels = {
+  ids: readonly Hex[];
+  /** True if the payment may open one of them. */
+  opens: boolean;
+  receiver?: { receiver: Address; token: Address };
+  /** The refusal for other organizations. */
+  refuse(): Invalid;
+};
+
+/** A channel that a payment opens, and the amounts that it moves. */
+export type ChannelMoves = {
+  opened?: { id: Hex; receiver: Address; token: Address; payer: Address };
+  moves: readonly ChannelMove[];
+};
+
+/** `channel` is its id; for what is paid out, which has no channel, null. */
+export type ChannelMove = {
+  kind: "deposit" | "claim" | "refund" | "settle";
+  channel: Hex | null;
+  amount: bigint;
+};
+
 /** How one payment is settled: what is simulated, and sent if nothing stands against it. */
 export type Plan = {
   /** The payment, without an approval that is not used. */
@@ -177,6 +216,15 @@ export type Settling = {
   plan(chain: Chain, call: SettleCall, isUnderWay?: () => Promise<boolean>): Plan | Promise<Plan | Invalid>;
   /** Verifies a payment that is not settled by itself, such as a voucher; `plan` is not asked for it then. */
   judge?(chain: Chain, call: SettleCall): Promise<Invalid | AnswerExtra>;
+  /**
+   * Names what can be asked for again and again, such as a claim: gives it the nonce and window of the request for the same that is
+   * open, or of a new one. `known` is what the organization has asked for before.
+   */
+  identify?(chain: Chain, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
+  /** The channels that only the organization may use a payment on that opened them; none by default. */
+  ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels | undefined;
+  /** What a payment does to channels, for the ledger; nothing by default. */
+  channelMoves?(call: SettleCall, network: NetworkConfig): ChannelMoves;
   /**
    * Reads what the answer about a settled payment says, where that is more than its transaction.
    *

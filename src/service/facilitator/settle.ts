@@ -7,6 +7,7 @@ import { UndeterminedError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { createApprovalWaits } from "./approval-waits.ts";
+import { refuseForeignChannel } from "./channel-owners.ts";
 import { type Claimant, claimNothing, claimPayment } from "./claim-payment.ts";
 import type { FacilitatorContext, Waiting } from "./context.ts";
 import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
@@ -81,13 +82,19 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     const { payment, lanes, recipient, trail } = examined;
     if (recipient === undefined) throw new Error("a payment without a recipient was examined");
     const claimant: Claimant = { ...examined, caller, recipient };
+    const settling = ways.settlingOf(payment.signed.method);
+    const owned = settling.ownedBy?.(payment.signed, payment.network);
+    const foreign = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
+    if (foreign !== undefined) return refuse(trail.refuse("payToIsOwn", foreign));
     const settled = await settleOnce();
     trail.publish();
     const wasHandedOver = settled.kind === "invalid" && settled.invalid.situation === "settled_before";
     const again = repeats && wasHandedOver ? await successAgain(claimant, ledger) : undefined;
     const result = again ?? settled;
-    const describe = ways.settlingOf(payment.signed.method).describeSettled;
-    return describe === undefined ? result : withSettledAnswer(describe, result, payment, context);
+    const { describeSettled } = settling;
+    return describeSettled === undefined
+      ? result
+      : withSettledAnswer(describeSettled, result, payment, context);
 
     async function settleOnce(): Promise<SettleResult> {
       const lease = newLease(payment, caller);

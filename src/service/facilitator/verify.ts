@@ -9,6 +9,7 @@ import type { AnswerExtra } from "../../protocol/write-answers.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { Caller, Organization } from "../organizations/organizations.ts";
 import { askChain } from "./ask-chain.ts";
+import { refuseForeignChannel } from "./channel-owners.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
 import { refuseWithUse } from "./earlier-use.ts";
 import { createExamine, type Examined } from "./examine.ts";
@@ -89,6 +90,9 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     const { signed } = payment;
     const { asset, payer } = signed;
     const settling = ways.settlingOf(signed.method);
+    const owned = settling.ownedBy?.(signed, payment.network);
+    const foreign = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
+    if (foreign !== undefined) return trail.refuse("payToIsOwn", foreign);
     const asked: SettleCall = {
       payment: { ...signed, signature },
       recipient: recipient ?? payer,

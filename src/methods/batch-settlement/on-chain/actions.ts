@@ -1,10 +1,11 @@
-import type { Transaction } from "../../../chain/chain.ts";
+import type { ChainQueries, Transaction } from "../../../chain/chain.ts";
 import { calldataGas } from "../../../chain/fees.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 import type { SettleCall, Settling } from "../../on-chain/settling.ts";
 import { batchSettlementAddress } from "../contracts.ts";
 import { channelErrorOf } from "./channel-calls.ts";
+import { type ChannelEvent, channelEvents } from "./channel-events.ts";
 
 /* What the transactions of scheme “batch-settlement” have in common: each is a call of the settlement contract by itself. */
 
@@ -39,4 +40,20 @@ export const unknownToTests: Pick<Settling, "submission" | "cancellation"> = {
 /** A revert of the contracts, or of a token that they call, in a few words. */
 export function describeChannelRevert(revert: Revert): string {
   return (revert.kind === "unknown" && channelErrorOf(revert.data)) || describeRevert(revert);
+}
+
+/**
+ * The amount in an event of a mined transaction.
+ *
+ * @throws UndeterminedError when no node gives the receipt
+ */
+export async function readAmount(
+  { receipts, reader }: Pick<ChainQueries, "receipts" | "reader">,
+  hash: Hex,
+  { name, key }: Pick<ChannelEvent, "name" | "key">,
+): Promise<bigint> {
+  const [receipt] = await receipts([hash]);
+  const event = receipt && channelEvents(receipt).find((one) => one.name === name && one.key === key);
+  if (!event) throw reader.undetermined(`the receipt of ${hash} is missing, or lacks ${name}`);
+  return event.amounts[0];
 }

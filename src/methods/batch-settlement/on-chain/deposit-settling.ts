@@ -27,7 +27,7 @@ import { contractCall, describeChannelRevert, settledAlone, unknownToTests } fro
 import { encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
 import { channelEvents, channelLogs } from "./channel-events.ts";
 import { confirmedBlock, readChannel, readPayersChannel, stateJson } from "./channel-state.ts";
-import { refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
+import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
 
 /*
  * Deposits are payments: a signed authorization, used once. They bring tokens into a channel, whoever submits them, and `Deposited`
@@ -172,6 +172,16 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
       const block = await confirmedBlock(chain, blockNumber);
       const state = await readChannel({ reader: chain.reader, block }, channelId);
       return { amount: payment.limit, extra: { channelState: stateJson(channelId, state) } };
+    },
+
+    ownedBy: (payment, network) => ownedChannel(payment, network, true),
+    channelMoves({ payment }) {
+      const { payer, payTo: receiver, asset: token, limit: amount } = payment;
+      const { channelId: id } = depositOf(payment).voucher;
+      return {
+        opened: { id, receiver, token, payer },
+        moves: [{ kind: "deposit", channel: id, amount }],
+      };
     },
 
     stateOf,

@@ -6,7 +6,7 @@ import { type SettleCall, type Settling, usageOf } from "../../on-chain/settling
 import { channelMethods, voucherOf } from "../payloads.ts";
 import { settledAlone, unknownToTests } from "./actions.ts";
 import { confirmedBlock, readChannel, stateJson } from "./channel-state.ts";
-import { refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
+import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
 
 /** Verifies a voucher of a channel that has a deposit, or a buyer's wish to have the rest of it back. */
 async function judge(
@@ -38,6 +38,7 @@ const never = () => {
 export const voucherSettling: Settling = {
   method: channelMethods.voucher,
   judge,
+  ownedBy: (payment, network) => ownedChannel(payment, network, false),
   ...settledAlone(never),
   ...unknownToTests,
   plan: never,

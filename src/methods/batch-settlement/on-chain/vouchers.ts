@@ -1,9 +1,13 @@
 import type { Chain } from "../../../chain/chain.ts";
 import { recoverSigner } from "../../../chain/signing/recover-signer.ts";
+import type { NetworkConfig } from "../../../config/serve-config.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { channelInvalid } from "../../../protocol/channel-reasons.ts";
 import { type Hex, sameAddress } from "../../../protocol/hex.ts";
+import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import type { OwnedChannels } from "../../on-chain/settling.ts";
 import { type ChannelConfig, type Voucher, voucherDigest, voucherKeyOf } from "../channel.ts";
+import { channelOf } from "../payloads.ts";
 import type { ChannelState } from "./channel-state.ts";
 
 /**
@@ -50,4 +54,25 @@ export function refuseAmount(
   if (maxClaimableAmount >= least) return undefined;
   const fact = ` is ${maxClaimableAmount}, but must be ${least} at least: ${totalClaimed} is claimed already`;
   return channelInvalid("cumulative_below_claimed", fact, at);
+}
+
+/**
+ * Channels whose claims the facilitator signs are of use to that organization alone which opened them: no other may take a purchase on
+ * one, which it could never claim.
+ */
+export function ownedChannel(
+  payment: SignedPayment,
+  { receiverAuthorizer }: Pick<NetworkConfig, "receiverAuthorizer">,
+  opens: boolean,
+): OwnedChannels | undefined {
+  const { config, voucher } = channelOf(payment);
+  if (receiverAuthorizer === undefined || !sameAddress(config.receiverAuthorizer, receiverAuthorizer))
+    return undefined;
+  const refuse = () =>
+    channelInvalid(
+      "receiver_authorizer_mismatch",
+      " is the facilitator's, and the channel was not opened with an API key of this organization",
+      "channelConfig.receiverAuthorizer",
+    );
+  return { ids: [voucher.channelId], opens, refuse };
 }

@@ -95,9 +95,11 @@ export const settleRoute: FastifyPluginAsync<{
       request.result = invalidResult(parsed.invalid);
       return refusedSettleAnswer(parsed.envelope, parsed.invalid, facilitator.nameReason);
     }
-    const payment = parsed.request;
+    const caller = callerOf(request);
+    const identify = facilitator.identify[parsed.request.payment.method];
+    const payment = identify === undefined ? parsed.request : await identify(parsed.request, caller);
     reply.header("location", settlementPath(payment.settlementId));
-    const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), repetition);
+    const result = await facilitator.settle(payment, caller, callerLeft(request), repetition);
     switch (result.kind) {
       case "invalid":
         request.result = invalidResult(result.invalid);
