@@ -19,6 +19,8 @@ export type ServeConfig = {
   readonly recovererKey: Hex | undefined;
   /** The key of the account that gives payers gas money for their approvals. */
   readonly sponsorKey: Hex | undefined;
+  /** The key that signs claims and refunds of channels for shops. */
+  readonly authorizerKey: Hex | undefined;
   readonly databaseUrl: string;
   readonly apiKeyPepper: string;
   readonly host: string;

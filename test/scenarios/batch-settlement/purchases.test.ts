@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { batchSettlementAddress } from "../../../src/methods/batch-settlement/contracts.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import {
   channelRequirements,
   connectFacilitator,
@@ -32,9 +33,10 @@ const reason = (name: string) => `invalid_batch_settlement_evm_${name}`;
 test("the scheme is offered for plain receivers alone", async () => {
   const { facilitator } = connectFacilitator(harness.description.facilitator.url);
   const { kinds } = await facilitator.getSupported();
+  const { address: receiverAuthorizer } = harnessAccounts.authorizer;
   const offered = kinds.filter(({ scheme }) => scheme === "batch-settlement");
   expect(offered).toEqual([
-    { x402Version: 2, scheme: "batch-settlement", network: "eip155:8453", extra: { payTo: "any" } },
+    { x402Version: 2, scheme: "batch-settlement", network: "eip155:8453", extra: { payTo: "any", receiverAuthorizer } },
   ]);
 });
 
