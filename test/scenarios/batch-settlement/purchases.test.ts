@@ -36,7 +36,12 @@ test("the scheme is offered for plain receivers alone", async () => {
   const { address: receiverAuthorizer } = harnessAccounts.authorizer;
   const offered = kinds.filter(({ scheme }) => scheme === "batch-settlement");
   expect(offered).toEqual([
-    { x402Version: 2, scheme: "batch-settlement", network: "eip155:8453", extra: { payTo: "any", receiverAuthorizer } },
+    {
+      x402Version: 2,
+      scheme: "batch-settlement",
+      network: "eip155:8453",
+      extra: { payTo: "any", receiverAuthorizer },
+    },
   ]);
 });
 
