@@ -133,3 +133,32 @@ export async function signChannelPayment(
   const paymentPayload = { x402Version: 2, accepted: paymentRequirements, payload };
   return { x402Version: 2, paymentPayload, paymentRequirements };
 }
+
+/** The body of what a shop asks for, with the skeleton of requirements that public shops send. */
+export function channelAction({ asset, network }: HarnessChain, payTo: Hex, payload: object): Body {
+  const { address } = asset;
+  const kind = { scheme: "batch-settlement", network: network.caip2, amount: "0", asset: address, payTo };
+  const requirements = { ...kind, maxTimeoutSeconds: 0, extra: {} };
+  const paymentPayload = { x402Version: 2, accepted: requirements, payload };
+  return { x402Version: 2, paymentPayload, paymentRequirements: requirements };
+}
+
+/** A row of a claim: of a deposit, how much of its voucher was charged. */
+export function claimRow({ paymentPayload: { payload } }: Body, totalClaimed: string) {
+  const { channelConfig: channel, voucher } = payload;
+  const { maxClaimableAmount, signature } = voucher;
+  return { voucher: { channel, maxClaimableAmount }, signature, totalClaimed };
+}
+
+/** What a shop that leaves signing to the facilitator sends about the channel of a deposit, of which it has charged 700. */
+export function actionsOf(chain: HarnessChain, deposit: Body) {
+  const { channelConfig, voucher } = deposit.paymentPayload.payload;
+  const { receiver, token } = channelConfig;
+  const claims = [claimRow(deposit, "700")];
+  const refund = { type: "refund", channelConfig, voucher, amount: "9300", refundNonce: "0", claims };
+  return {
+    claim: channelAction(chain, receiver, { type: "claim", claims }),
+    settle: channelAction(chain, receiver, { type: "settle", receiver, token }),
+    refund: channelAction(chain, receiver, refund),
+  };
+}
