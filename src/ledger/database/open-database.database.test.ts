@@ -17,6 +17,7 @@ const all = [
   "0011-gifts",
   "0012-gift-organizations",
   "0013-contracts",
+  "0014-channels",
 ];
 
 describe.each(backends)("on $name", (backend) => {

@@ -22,7 +22,7 @@ import { addRival, type Body, balanceOf, post, startTestHarness } from "../../su
 let harness: RunningHarness;
 let chain: HarnessChain;
 beforeAll(async () => {
-  harness = await startTestHarness({ networks: ["base"], payTo: "any" });
+  harness = await startTestHarness({ networks: ["base"], payTo: "any", studio: true });
   chain = runningChain(harness, "base");
 });
 afterAll(() => harness?.close());
@@ -222,5 +222,22 @@ describe("a claim of several channels", () => {
       maxClaimableAmount: BigInt(voucher.maxClaimableAmount),
     }));
     return signer.sign({ hash: claimBatchDigest(rows, chain.network.chainId) });
+  }
+});
+
+test("those who observe the service see each of these, and what they do not know they leave out", async () => {
+  const { manager, exchanges, channel } = await openShop();
+  await manager.claimAndSettle();
+  const { origin } = new URL(harness.description.facilitator.url);
+  const list = (await (await fetch(`${origin}/payments`)).json()) as Body;
+  const transactions = exchanges.flatMap(({ answer }) => Reflect.get(Object(answer), "transaction") ?? []);
+  expect(transactions).toHaveLength(3);
+  const shown = list.payments.filter((payment: Body) => transactions.includes(payment.transaction));
+  expect(shown).toHaveLength(3);
+  for (const { id } of shown) {
+    const response = await fetch(`${origin}/payments/${id}`);
+    const text = await response.text();
+    expect([response.status, JSON.parse(text)]).toMatchObject([200, { payment: { method: null, id } }]);
+    expect(text).not.toContain(channel.signature.slice(2));
   }
 });

@@ -94,10 +94,9 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   });
   const due = claims.filter((_, index) => (gains[index] ?? 0n) > 0n);
   if (due.length === 0) {
-    return channelInvalid(
-      "cumulative_below_claimed",
-      "Nothing is left to claim: every row is claimed already",
-    );
+    const nothing = "Nothing is left to claim: every row is claimed already";
+    // Nobody need sign anything for that.
+    return { ...channelInvalid("cumulative_below_claimed", nothing), situation: "balance_too_small" };
   }
   const planFor = (rows: readonly VoucherClaim[], by: Hex, rejected: RejectedClaim[]): Plan => {
     const at = rows.map((row) => claims.indexOf(row));

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
-import { channels, type RequestResult } from "../../../observe/channels/channels.ts";
+import { channels, type Message, type RequestResult } from "../../../observe/channels/channels.ts";
 import type { Metrics } from "../../../observe/metrics/metrics.ts";
 import type { SettleAnswer, VerifyAnswer, Written } from "../../../protocol/answers.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
@@ -14,7 +14,7 @@ import {
   problemDetails,
   problemMediaType,
 } from "../../../protocol/problems.ts";
-import type { Envelope, ParsedRequest, RequestParser } from "../../../protocol/requests.ts";
+import type { Envelope, ParsedRequest, PaymentRequest, RequestParser } from "../../../protocol/requests.ts";
 import { settlementPath } from "../../../protocol/routes.ts";
 import {
   pendingProblem,
@@ -97,7 +97,13 @@ export const settleRoute: FastifyPluginAsync<{
     }
     const caller = callerOf(request);
     const identify = facilitator.identify[parsed.request.payment.method];
-    const payment = identify === undefined ? parsed.request : await identify(parsed.request, caller);
+    let payment = parsed.request;
+    if (identify !== undefined) {
+      const named = await identify(payment, caller);
+      channels.request.publish(() => requestMessage(request, "settle", named));
+      request.payment = named;
+      payment = named;
+    }
     reply.header("location", settlementPath(payment.settlementId));
     const result = await facilitator.settle(payment, caller, callerLeft(request), repetition);
     switch (result.kind) {
@@ -175,8 +181,23 @@ export function readPaymentRequest(
   parsed.request = withShopsResource(parsed.request, request.headers["idempotency-key"]);
   const payment = parsed.request;
   request.payment = payment;
+  // What is named later is published then.
+  const isNamed = operation === "verify" || facilitator.identify[payment.payment.method] === undefined;
+  if (isNamed) channels.request.publish(() => requestMessage(request, operation, payment));
+  const { identifierProblem } = payment;
+  const isIgnored =
+    parsed.requiresIdentifier !== true && facilitator.networkOf(payment)?.strictness === "reference";
+  if (identifierProblem !== undefined && !isIgnored) throw new ProblemError("malformed", identifierProblem);
+  return parsed;
+}
+
+function requestMessage(
+  request: FastifyRequest,
+  operation: Operation,
+  payment: PaymentRequest,
+): Message<"request"> {
   const { serviceId, id: requestId } = request;
-  channels.request.publish(() => ({
+  return {
     kind: "request",
     at: Date.now(),
     serviceId,
@@ -186,12 +207,7 @@ export function readPaymentRequest(
     settlementId: payment.settlementId,
     payment,
     body: request.receivedBytes?.text,
-  }));
-  const { identifierProblem } = payment;
-  const isIgnored =
-    parsed.requiresIdentifier !== true && facilitator.networkOf(payment)?.strictness === "reference";
-  if (identifierProblem !== undefined && !isIgnored) throw new ProblemError("malformed", identifierProblem);
-  return parsed;
+  };
 }
 
 /** How a request ended whose payment is invalid. */
