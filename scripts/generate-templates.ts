@@ -43,13 +43,23 @@ function* typesIn(node: unknown, source: string): Generator<readonly [from: numb
   } else if (node.type.startsWith("TS") || node.importKind === "type") {
     yield [node.start, source[node.end] === "\n" ? node.end + 1 : node.end];
   } else {
+    if (node.type === "MethodDefinition" && node.override === true) {
+      yield [node.start, node.start + "override ".length];
+    }
     yield* Object.values(node)
       .flatMap((member) => [...typesIn(member, source)])
       .sort(([a], [b]) => a - b);
   }
 }
 
-type SyntaxNode = { type: string; start: number; end: number; importKind?: unknown; expression?: unknown };
+type SyntaxNode = {
+  type: string;
+  start: number;
+  end: number;
+  importKind?: unknown;
+  override?: unknown;
+  expression?: unknown;
+};
 
 function isNode(value: unknown): value is SyntaxNode {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";

@@ -15,7 +15,11 @@ type Signed = { authorization?: { validBefore: string }; permit2Authorization?: 
 
 /** Signs for ten minutes at most, however long the shop asks for: until then the shop can take the payment. */
 class CappedScheme extends ExactEvmScheme {
-  createPaymentPayload(version: number, requirements: PaymentRequirements, context: PaymentPayloadContext) {
+  override createPaymentPayload(
+    version: number,
+    requirements: PaymentRequirements,
+    context: PaymentPayloadContext,
+  ) {
     const maxTimeoutSeconds = Math.min(requirements.maxTimeoutSeconds, 600);
     return super.createPaymentPayload(version, { ...requirements, maxTimeoutSeconds }, context);
   }

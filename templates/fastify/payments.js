@@ -88,13 +88,14 @@ export async function requirePayments(app, routes, server) {
 /** A request as `@x402/core` reads it. */
 function contextOf(request) {
   const header = (name) => [request.headers[name.toLowerCase()]].flat()[0];
+  const paymentHeader = header("payment-signature") ?? header("x-payment");
   const { pathname, search } = new URL(request.url, "http://shop");
   const { url: path = pathname } = request.routeOptions;
   return {
     path,
     decodedPath: path,
     method: request.method,
-    paymentHeader: header("payment-signature") ?? header("x-payment"),
+    ...(paymentHeader !== undefined && { paymentHeader }),
     adapter: {
       getHeader: header,
       getMethod: () => request.method,

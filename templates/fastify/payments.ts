@@ -103,13 +103,14 @@ export async function requirePayments(
 /** A request as `@x402/core` reads it. */
 function contextOf(request: FastifyRequest): HTTPRequestContext {
   const header = (name: string) => [request.headers[name.toLowerCase()]].flat()[0];
+  const paymentHeader = header("payment-signature") ?? header("x-payment");
   const { pathname, search } = new URL(request.url, "http://shop");
   const { url: path = pathname } = request.routeOptions;
   return {
     path,
     decodedPath: path,
     method: request.method,
-    paymentHeader: header("payment-signature") ?? header("x-payment"),
+    ...(paymentHeader !== undefined && { paymentHeader }),
     adapter: {
       getHeader: header,
       getMethod: () => request.method,

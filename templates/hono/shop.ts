@@ -26,7 +26,7 @@ const app = new Hono();
 // Hono runs the handler of GET for HEAD as well, and HEAD has no price.
 app.use(async (context, next) => {
   if (context.req.method === "HEAD") return context.body(null, 405, { Allow: "GET" });
-  await next();
+  return next();
 });
 app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
 app.get("/report", (context) => context.json({ report: "all is well" }));

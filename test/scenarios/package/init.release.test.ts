@@ -115,7 +115,22 @@ describe.for(shops)("a shop with %s in %s", ([framework, language]) => {
   });
 });
 
-test.for(shops.filter(([framework]) => framework !== "next"))(
+/** Those that Node runs; Next reads its `.env` itself. */
+const programs = shops.filter(([framework]) => framework !== "next");
+
+// Without a URL the public packages ask a facilitator on the internet.
+test.for(programs)(
+  "a shop with %s in %s does not start without its settings, nor does its buyer",
+  async ([framework, language]) => {
+    const project = await createShop(framework, language);
+    for (const file of [`shop.${language}`, `buyer.${language}`]) {
+      const { code, output } = await runToItsEnd(project, [file]);
+      expect([code, output]).toEqual([1, expect.stringContaining(`node --env-file=.env ${file}`)]);
+    }
+  },
+);
+
+test.for(programs)(
   "a shop with %s in %s delivers what it has settled, once",
   { timeout: 120_000 },
   async ([framework, language]) => {
