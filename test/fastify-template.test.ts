@@ -1,10 +1,7 @@
 import { x402ResourceServer } from "@x402/core/server";
 import Fastify, { type FastifyInstance } from "fastify";
 import { expect, test } from "vitest";
-
-// The template is JavaScript that `init` copies, without types.
-const path = "../templates/fastify/payments.js";
-const { requirePayments } = await import(path);
+import { requirePayments } from "../templates/fastify/payments.ts";
 
 /** The facilitator is never asked here: no request carries a payment. */
 const facilitator = {
@@ -17,7 +14,7 @@ const facilitator = {
   }),
 };
 
-async function open(routes: object): Promise<FastifyInstance> {
+async function open(routes: Parameters<typeof requirePayments>[1]): Promise<FastifyInstance> {
   const app = Fastify();
   await requirePayments(app, routes, new x402ResourceServer(facilitator));
   return app;

@@ -1,12 +1,14 @@
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { frameworks } from "../src/payer/shop-variables.ts";
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8"));
 
-test.each(frameworks)(
+test.each([...frameworks, "typescript"])(
   "a shop with %s asks for this version, and for the packages that it is tested with",
   (framework) => {
     const { version, dependencies, devDependencies } = read("package.json");
@@ -21,3 +23,8 @@ test.each(frameworks)(
     }
   },
 );
+
+test("the JavaScript of the templates is made from their TypeScript", async () => {
+  const script = join(root, "scripts/generate-templates.ts");
+  await promisify(execFile)(process.execPath, [script, "--check"]);
+});

@@ -6,6 +6,9 @@ import { privateKeyToAccount } from "viem/accounts";
 
 const { X402_URL = "http://127.0.0.1:3000/report", X402_PRIVATE_KEY, X402_CAIP2, X402_ASSET } = process.env;
 const { X402_MAX_AMOUNT = "10000" } = process.env; // in the token's smallest unit: 0.01 USDC
+if (!X402_PRIVATE_KEY || !X402_CAIP2 || !X402_ASSET) {
+  throw new Error("Its settings are missing: node --env-file=.env buyer.js");
+}
 
 /** Signs for ten minutes at most, however long the shop asks for: until then the shop can take the payment. */
 class CappedScheme extends ExactEvmScheme {
@@ -18,9 +21,10 @@ class CappedScheme extends ExactEvmScheme {
 let notYet = "Not bought";
 const client = new x402Client()
   .register(X402_CAIP2, new CappedScheme(privateKeyToAccount(X402_PRIVATE_KEY)))
-  .onAfterPaymentCreation(async ({ paymentPayload: { payload } }) => {
-    const seconds = payload.authorization?.validBefore ?? payload.permit2Authorization.deadline;
-    notYet = `Not bought yet; it can still be taken until ${new Date(seconds * 1_000).toISOString()}`;
+  .onAfterPaymentCreation(async ({ paymentPayload }) => {
+    const { authorization, permit2Authorization } = paymentPayload.payload;
+    const seconds = authorization?.validBefore ?? permit2Authorization?.deadline;
+    notYet = `Not bought yet; it can still be taken until ${new Date(Number(seconds) * 1_000).toISOString()}`;
   });
 client.setSpendControls({
   allowedAssets: [{ network: X402_CAIP2, asset: X402_ASSET, maxAmountPerPayment: X402_MAX_AMOUNT }],

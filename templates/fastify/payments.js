@@ -1,9 +1,6 @@
 // What @x402/express is for Express: `@x402/core` as hooks of Fastify, for routes that answer with text or JSON.
 import { withPrivateCacheControl, x402HTTPResourceServer } from "@x402/core/server";
 
-/** The verified payment of a request, until it is settled. */
-const payment = Symbol("payment");
-
 /**
  * Asks for a payment before the handler of a route runs, and settles it before the answer is sent. Call it before the
  * routes are added. Each key of `routes` is a method and the URL of a Fastify route: `GET /report/:id`. The app does not
@@ -12,7 +9,8 @@ const payment = Symbol("payment");
 export async function requirePayments(app, routes, server) {
   const payments = new x402HTTPResourceServer(server, routes);
   await payments.initialize();
-  app.decorateRequest(payment, null);
+  /** The verified payment of a request, until it is settled. */
+  const verifiedOf = new WeakMap();
 
   const added = new Set();
   app.addHook("onRoute", ({ method, url }) => {
@@ -37,7 +35,7 @@ export async function requirePayments(app, routes, server) {
     const context = contextOf(request);
     const result = await payments.processHTTPRequest(context);
     if (result.type === "payment-verified") {
-      request[payment] = { context, ...result };
+      verifiedOf.set(request, { context, ...result });
       return;
     }
     if (result.type !== "payment-error")
@@ -51,17 +49,17 @@ export async function requirePayments(app, routes, server) {
   });
 
   app.addHook("onSend", async (request, reply, body) => {
-    const verified = request[payment];
-    if (verified === null) {
+    const verified = verifiedOf.get(request);
+    if (verified === undefined) {
       if (reply.statusCode >= 400 || !(isPriced(request) || isHeadOfPriced(request))) return body;
       // Nothing judged a payment, so nothing is sent.
       reply.code(500).type("application/json");
       return JSON.stringify({ error: "payment_not_judged" });
     }
-    request[payment] = null;
+    verifiedOf.delete(request);
     if (reply.statusCode >= 400) {
-      const reason = { reason: "handler_failed", responseStatus: reply.statusCode };
-      await verified.cancellationDispatcher.cancel(reason);
+      const responseStatus = reply.statusCode;
+      await verified.cancellationDispatcher.cancel({ reason: "handler_failed", responseStatus });
       return body;
     }
     const settled = await payments.processSettlement(
@@ -73,7 +71,7 @@ export async function requirePayments(app, routes, server) {
       verified.beforeHandlerSettlement,
     );
     if (settled.success) {
-      const cacheControl = withPrivateCacheControl(reply.getHeader("cache-control") ?? null);
+      const cacheControl = withPrivateCacheControl(reply.getHeader("cache-control")?.toString() ?? null);
       reply.headers(settled.headers).header("cache-control", cacheControl);
       return body;
     }
@@ -90,13 +88,14 @@ export async function requirePayments(app, routes, server) {
 /** A request as `@x402/core` reads it. */
 function contextOf(request) {
   const header = (name) => [request.headers[name.toLowerCase()]].flat()[0];
+  const paymentHeader = header("payment-signature") ?? header("x-payment");
   const { pathname, search } = new URL(request.url, "http://shop");
-  const path = request.routeOptions.url;
+  const { url: path = pathname } = request.routeOptions;
   return {
     path,
     decodedPath: path,
     method: request.method,
-    paymentHeader: header("payment-signature") ?? header("x-payment"),
+    ...(paymentHeader !== undefined && { paymentHeader }),
     adapter: {
       getHeader: header,
       getMethod: () => request.method,

@@ -9,6 +9,9 @@ import { redeliver } from "../server/redeliver.js";
 import { requirePayments } from "./payments.js";
 
 const { X402_FACILITATOR_URL, X402_API_KEY, X402_CAIP2, X402_PAY_TO, PORT = "3000" } = process.env;
+if (!X402_FACILITATOR_URL || !X402_CAIP2 || !X402_PAY_TO) {
+  throw new Error("Its settings are missing: node --env-file=.env shop.js");
+}
 const headers = { Authorization: `Bearer ${X402_API_KEY}` };
 const facilitator = new HTTPFacilitatorClient({
   url: X402_FACILITATOR_URL,

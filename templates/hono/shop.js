@@ -10,6 +10,9 @@ import { Hono } from "hono";
 import { redeliver } from "../server/redeliver.js";
 
 const { X402_FACILITATOR_URL, X402_API_KEY, X402_CAIP2, X402_PAY_TO, PORT = "3000" } = process.env;
+if (!X402_FACILITATOR_URL || !X402_CAIP2 || !X402_PAY_TO) {
+  throw new Error("Its settings are missing: node --env-file=.env shop.js");
+}
 const headers = { Authorization: `Bearer ${X402_API_KEY}` };
 const facilitator = new HTTPFacilitatorClient({
   url: X402_FACILITATOR_URL,
@@ -20,9 +23,10 @@ const accepts = { scheme: "exact", network: X402_CAIP2, payTo: X402_PAY_TO, pric
 
 const app = new Hono();
 // Hono runs the handler of GET for HEAD as well, and HEAD has no price.
-app.use((context, next) =>
-  context.req.method === "HEAD" ? context.body(null, 405, { Allow: "GET" }) : next(),
-);
+app.use(async (context, next) => {
+  if (context.req.method === "HEAD") return context.body(null, 405, { Allow: "GET" });
+  return next();
+});
 app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
 app.get("/report", (context) => context.json({ report: "all is well" }));
 createServer(redeliver(getRequestListener(app.fetch))).listen(Number(PORT), "127.0.0.1", () =>

@@ -29,26 +29,33 @@ function keepUndelivered(response, keep) {
     if (typeof part === "string" || part instanceof Uint8Array) parts.push(Buffer.from(part));
   };
   const { writeHead, write, end } = response;
-  response.writeHead = (status, ...rest) => {
-    for (const [name, value] of Object.entries(Object(rest.at(-1)))) response.setHeader(name, value);
-    return writeHead.call(response, status);
-  };
-  response.write = (...args) => {
-    take(args[0]);
-    return write.apply(response, args);
-  };
-  response.end = (...args) => {
-    take(args[0]);
-    const { statusCode: status } = response;
-    // Without a receipt nothing was paid, whatever the request says: anyone could fill the memory.
-    const isPaid =
-      status < 300 && (response.hasHeader("payment-response") || response.hasHeader("x-payment-response"));
-    const answer = { status, headers: response.getHeaders(), body: Buffer.concat(parts), since: Date.now() };
-    const keepUnlessSent = () => {
-      if (isPaid && !response.writableFinished) keep(answer);
-    };
-    if (response.closed) keepUnlessSent();
-    else response.once("close", keepUnlessSent);
-    return end.apply(response, args);
-  };
+  Object.assign(response, {
+    writeHead(status, ...rest) {
+      for (const [name, value] of Object.entries(Object(rest.at(-1)))) response.setHeader(name, value);
+      return writeHead.call(response, status);
+    },
+    write(...args) {
+      take(args[0]);
+      return write.apply(response, args);
+    },
+    end(...args) {
+      take(args[0]);
+      const { statusCode: status } = response;
+      // Without a receipt nothing was paid, whatever the request says: anyone could fill the memory.
+      const isPaid =
+        status < 300 && (response.hasHeader("payment-response") || response.hasHeader("x-payment-response"));
+      const answer = {
+        status,
+        headers: response.getHeaders(),
+        body: Buffer.concat(parts),
+        since: Date.now(),
+      };
+      const keepUnlessSent = () => {
+        if (isPaid && !response.writableFinished) keep(answer);
+      };
+      if (response.closed) keepUnlessSent();
+      else response.once("close", keepUnlessSent);
+      return end.apply(response, args);
+    },
+  });
 }

@@ -1,25 +1,9 @@
-import { z } from "zod";
 import { readOneOf, readWholeNumber } from "../../config/values.ts";
-import { variables } from "../../config/variables.ts";
-import { networks } from "../../payer/local-networks.ts";
-import { type Framework, frameworks, renderVariables, shopVariables } from "../../payer/shop-variables.ts";
-import { testKeys } from "../../payer/test-keys.ts";
-import { testPayers } from "../../payer/test-payers.ts";
+import { type Framework, frameworks } from "../../payer/shop-variables.ts";
 import { isPackageFolder, self } from "../../util/self-command.ts";
 import { defineCommand, flag, option, textOption } from "../kit/command.ts";
-import {
-  describeFiles,
-  entering,
-  type File,
-  kitSpecifier,
-  npmInstall,
-  readTemplates,
-  type Written,
-  writeFiles,
-} from "../kit/files.ts";
-
-/** The shop's port in the templates. */
-const usualPort = 3_000;
+import { describeFiles, entering, kitSpecifier, npmInstall, type Written, writeFiles } from "../kit/files.ts";
+import { readManifest, shopFiles, usualPort } from "../kit/shop-templates.ts";
 
 export const init = defineCommand({
   options: {
@@ -33,6 +17,7 @@ export const init = defineCommand({
       default: "express",
       example: "hono",
     }),
+    typescript: flag("write TypeScript, which Node runs as it is, and a tsconfig.json"),
     port: option("PORT", "where the shop listens", {
       read: readWholeNumber(1, 65_535),
       default: String(usualPort),
@@ -48,78 +33,41 @@ export const init = defineCommand({
     return [{ name: "FOLDER", problem, example: "../my-shop" }];
   },
 
-  async run({ folder, framework, port, "dry-run": isDry }) {
-    const files = writeFiles(folder, shopFiles(framework, { port }), isDry);
+  async run({ folder, framework, typescript = false, port, "dry-run": isDry }) {
+    const files = writeFiles(folder, shopFiles(framework, { typescript, port }), isDry);
     const left = files.filter(({ is }) => is === "other");
     return {
       text: [
         describeFiles(files, isDry),
-        ...left.flatMap((file) => ["", ...whatToAdd(file, framework)]),
+        ...left.flatMap((file) => ["", ...whatToAdd(file, { framework, typescript })]),
         "",
         "Next:",
         "",
-        ...nextCommands(folder, left).map((command) => `  ${command}`),
+        ...nextCommands(folder, left, typescript).map((command) => `  ${command}`),
         ...(isOwnManifest(left)
           ? ["", "By hand, each in a terminal: npm run facilitator, npm run shop, npm run buy"]
           : []),
       ].join("\n"),
       json: {
-        ...{ folder, framework, port, files: files.map(({ path, is }) => ({ path, is })) },
-        toAdd: left.map((file) => whatToAdd(file, framework).join("\n")),
-        next: nextCommands(folder, left),
+        ...{ folder, framework, typescript, port, files: files.map(({ path, is }) => ({ path, is })) },
+        toAdd: left.map((file) => whatToAdd(file, { framework, typescript }).join("\n")),
+        next: nextCommands(folder, left, typescript),
       },
     };
   },
 });
 
-/**
- * The files of a shop, a buyer and their test: a framework's own in the place of a common one.
- *
- * @param options.url of the `up` that they use
- * @param options.port where the shop listens
- */
-export function shopFiles(
-  framework: Framework,
-  { url = variables.X402_KIT_URL.default, port = usualPort }: { url?: string; port?: number } = {},
-): readonly File[] {
-  const own = readTemplates(framework);
-  // Next has a server of its own, and all others that of Node.
-  const shared = [...readTemplates("common"), ...(framework === "next" ? [] : readTemplates("server"))];
-  const written = [...own, ...shared.filter(({ path }) => own.every((file) => file.path !== path))];
-  return [
-    ...written.map(({ path, text }) => ({
-      path,
-      text: text.replaceAll(`${usualPort}`, `${port}`).replace("../server/", "./"),
-    })),
-    { path: ".env", text: `${localEnv(url)}\n` },
-    // npm leaves files of this name out of a package.
-    { path: ".gitignore", text: "node_modules/\n.env\n.next/\n" },
-  ];
-}
-
-function localEnv(url: string): string {
-  return renderVariables(
-    shopVariables({
-      url: `${url}/v1`,
-      apiKey: testKeys.local.apiKey,
-      network: networks.base,
-      payerKey: testPayers.funded.privateKey,
-    }),
-  );
-}
-
-const manifestSchema = z.object({
-  dependencies: z.record(z.string(), z.string()),
-  devDependencies: z.record(z.string(), z.string()),
-});
-
 /** Lines that a file which was not overwritten may lack. */
-function whatToAdd({ path, text }: Written, framework: Framework): readonly string[] {
+function whatToAdd(
+  { path, text }: Written,
+  { framework, typescript }: { framework: Framework; typescript: boolean },
+): readonly string[] {
   if (path === ".env" || path === ".gitignore") return [`${path} needs these lines:`, "", text.trimEnd()];
   if (path !== "package.json") {
-    return [`${path} stays yours; to see this one: ${self} init another-folder --framework ${framework}`];
+    const options = `--framework ${framework}${typescript ? " --typescript" : ""}`;
+    return [`${path} stays yours; to see this one: ${self} init another-folder ${options}`];
   }
-  const { dependencies, devDependencies } = manifestSchema.parse(JSON.parse(text));
+  const { dependencies, devDependencies } = readManifest(text);
   const others = Object.keys(devDependencies).filter((name) => name !== "x402-facilitator-kit");
   return [
     "package.json needs:",
@@ -131,11 +79,11 @@ function whatToAdd({ path, text }: Written, framework: Framework): readonly stri
 }
 
 /** The commands to run next: with a package.json of its own by the scripts that it has. */
-function nextCommands(folder: string, left: readonly Written[]): readonly string[] {
+function nextCommands(folder: string, left: readonly Written[], typescript: boolean): readonly string[] {
   const enter = entering(folder);
   return isOwnManifest(left)
     ? [`${enter}${npmInstall}`, "npm test"]
-    : [`${enter}npx vitest run shop.test.js`];
+    : [`${enter}npx vitest run shop.test.${typescript ? "ts" : "js"}`];
 }
 
 /** Returns true if the package.json is the one that was written. */

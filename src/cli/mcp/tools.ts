@@ -7,8 +7,8 @@ import { frameworks } from "../../payer/shop-variables.ts";
 import { KitError } from "../../util/errors.ts";
 import { parseJson } from "../../util/json.ts";
 import { packageFile } from "../../util/self-command.ts";
-import { shopFiles } from "../commands/init.ts";
 import type { CommandEntry, Option, Program } from "../kit/command.ts";
+import { shopFiles } from "../kit/shop-templates.ts";
 
 /** A tool of the MCP server: its arguments, by name, and the JSON that it gives. */
 export type Tool = {
@@ -153,10 +153,13 @@ function setupTool({ url }: ToolContext): Tool {
       "give the files of a shop, a buyer and their test, and the variables that connect them with the running up",
     inputSchema: z.strictObject({
       framework: z.enum(frameworks).default("express").describe("what the shop is made with"),
+      typescript: z.boolean().default(false).describe("TypeScript, which Node runs as it is"),
     }),
-    run: async ({ framework }) => {
+    run: async ({ framework, typescript }) => {
       const name = frameworks.find((known) => known === framework) ?? "express";
-      return { result: { framework: name, files: shopFiles(name, { url }) } };
+      return {
+        result: { framework: name, files: shopFiles(name, { typescript: typescript === true, url }) },
+      };
     },
   };
 }

@@ -92,6 +92,10 @@ describe.each(Object.entries(transports))("%s", (_name, createTransport) => {
   test("a shop's files come with the variables of this up, and pages of the documentation by their names", async () => {
     const { body } = await call("setup", { framework: "hono" });
     expect(body.files).toContainEqual({ path: ".env", text: expect.stringContaining(origin) });
+    const paths = async (typescript: boolean) =>
+      (await call("setup", { typescript })).body.files.map(({ path }: { path: string }) => path);
+    expect(await paths(true)).toContain("shop.ts");
+    expect(await paths(false)).toContain("shop.js");
     expect((await call("read_doc")).body.text).toContain("docs/guides/harness.md");
     expect((await call("read_doc", { name: "docs/errors.md" })).body.text).toContain("insufficient_funds");
   });

@@ -32,12 +32,17 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => packed?.[Symbol.asyncDispose]());
 
+/** Each framework in both languages, by the end of a file's name. */
+const shops = frameworks.flatMap((framework) => [[framework, "js"] as const, [framework, "ts"] as const]);
+
 /** The files that the packed package writes for a framework, with its dependencies. */
-async function createShop(framework: string): Promise<string> {
-  const source = join(packed.directory, `written-${framework}`);
-  const { stdout } = await run(process.execPath, [kit, "init", source, "--framework", framework]);
+async function createShop(framework: string, language: string): Promise<string> {
+  const name = `${framework}-${language}`;
+  const source = join(packed.directory, `written-${name}`);
+  const options = ["--framework", framework, ...(language === "ts" ? ["--typescript"] : [])];
+  const { stdout } = await run(process.execPath, [kit, "init", source, ...options]);
   expect(stdout).toContain(`cd ${source} && npm install\n  npm test\n`);
-  const { root } = await createOutsideProject(packed, framework, source);
+  const { root } = await createOutsideProject(packed, name, source);
   // Turbopack reads nothing outside of its root, and the packages here are links to folders elsewhere.
   if (framework === "next") {
     await writeFile(join(root, "next.config.mjs"), 'export default { turbopack: { root: "/" } };\n');
@@ -54,13 +59,18 @@ async function shopCommand(project: string, port: string): Promise<readonly stri
     : ["node_modules/next/dist/bin/next", ...args.map((word) => word.replace("3000", port))];
 }
 
-describe.for(frameworks)("a shop with %s", (framework) => {
+describe.for(shops)("a shop with %s in %s", ([framework, language]) => {
   let project: string;
   beforeAll(async () => {
-    project = await createShop(framework);
+    project = await createShop(framework, language);
   });
 
   test("passes its own tests", { timeout: 120_000 }, async () => {
+    const { scripts } = await readManifest(project);
+    expect(scripts.test).toBe(language === "ts" ? "tsc && vitest run" : "vitest run");
+    // It prints what is wrong on stdout.
+    const types = language === "ts" ? ["node_modules/typescript/bin/tsc"] : ["--version"];
+    expect(await runToItsEnd(project, types)).toMatchObject({ code: 0 });
     const { code, output, left } = await runToItsEnd(project, ["node_modules/vitest/vitest.mjs", "run"]);
     expect(output).toMatch(/Tests +3 passed \(3\)/);
     expect([code, left]).toEqual([0, []]);
@@ -86,7 +96,7 @@ describe.for(frameworks)("a shop with %s", (framework) => {
       let printed = "";
       shop.stdout.on("data", (text) => (printed += text));
       await expect.poll(() => printed).toContain(framework === "next" ? url : `${url}/report\n`);
-      const { stdout } = await run(process.execPath, ["--env-file=.env", "buyer.js"], {
+      const { stdout } = await run(process.execPath, ["--env-file=.env", `buyer.${language}`], {
         cwd: project,
         env: { ...env, X402_URL: `${url}/report` },
       });
@@ -105,14 +115,33 @@ describe.for(frameworks)("a shop with %s", (framework) => {
   });
 });
 
-test.for(["express", "hono", "fastify"])(
-  "a shop with %s delivers what it has settled, once",
+/** Those that Node runs; Next reads its `.env` itself. */
+const programs = shops.filter(([framework]) => framework !== "next");
+
+// Without a URL the public packages ask a facilitator on the internet.
+test.for(programs)(
+  "a shop with %s in %s does not start without its settings, nor does its buyer",
+  async ([framework, language]) => {
+    const project = await createShop(framework, language);
+    for (const file of [`shop.${language}`, `buyer.${language}`]) {
+      const { code, output } = await runToItsEnd(project, [file]);
+      expect([code, output]).toEqual([1, expect.stringContaining(`node --env-file=.env ${file}`)]);
+    }
+  },
+);
+
+test.for(programs)(
+  "a shop with %s in %s delivers what it has settled, once",
   { timeout: 120_000 },
-  async (framework) => {
-    const project = await createShop(framework);
+  async ([framework, language]) => {
+    const project = await createShop(framework, language);
     const cases = "buyer-gone,same-twice,settle-answer-lost,malformed,free-with-head";
     const options = ["--network", "base", "--cases", cases];
-    const { bad, verdicts } = await judge("shop", [process.execPath, join(project, "shop.js")], ...options);
+    const { bad, verdicts } = await judge(
+      "shop",
+      [process.execPath, join(project, `shop.${language}`)],
+      ...options,
+    );
     expect(bad).toEqual({});
     expect(verdicts).toMatchObject({ plain: "good", "buyer-gone": "good", "same-twice": "good" });
   },
@@ -144,6 +173,24 @@ describe("in a folder", () => {
     const { dependencies, scripts } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
     expect(Object.keys(dependencies)).toContain(framework);
     expect(scripts.shop).toContain(framework === "next" ? "next dev" : "node --env-file=.env shop.js");
+  });
+
+  test("in TypeScript no file is JavaScript, and none names one", async () => {
+    const { files } = JSON.parse(await init("--typescript", "--framework", "fastify", "--json"));
+    const paths = files.map(({ path }: { path: string }) => path);
+    expect(paths).toEqual(
+      expect.arrayContaining(["tsconfig.json", "shop.ts", "payments.ts", "redeliver.ts"]),
+    );
+    for (const path of paths) {
+      expect(path).not.toMatch(/\.js$/);
+      expect(await readFile(join(folder, path), "utf8"), path).not.toMatch(/\.js\b/);
+    }
+    const { scripts, devDependencies } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    expect(scripts).toMatchObject({
+      shop: "node --env-file=.env shop.ts",
+      buy: "node --env-file=.env buyer.ts",
+    });
+    expect(Object.keys(devDependencies)).not.toContain("@types/express");
   });
 
   test("a new project is told its next commands", async () => {

@@ -232,6 +232,7 @@ describe("the package", () => {
     // What `init` writes has a test, which is not one of this package.
     expect(files.filter((file) => /\.test\.|\/testing\//.test(file))).toEqual([
       "templates/common/shop.test.js",
+      "templates/common/shop.test.ts",
     ]);
   });
 

@@ -1,19 +1,13 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { createServer, type RequestListener, request } from "node:http";
 import { afterEach, expect, test } from "vitest";
-
-type Handler = (request: IncomingMessage, response: ServerResponse) => void;
-
-// A file of a shop, which has no types.
-const { redeliver }: { redeliver: (handler: Handler) => Handler } = await import(
-  new URL("../../../templates/server/redeliver.js", import.meta.url).href
-);
+import { redeliver } from "../../../templates/server/redeliver.ts";
 
 /** How often the shop's own code answered. */
 let answered = 0;
-let handler: Handler = () => {};
+let handler: RequestListener = () => {};
 const shop = createServer(
-  redeliver((incoming: IncomingMessage, outgoing: ServerResponse) => {
+  redeliver((incoming, outgoing) => {
     answered++;
     handler(incoming, outgoing);
   }),

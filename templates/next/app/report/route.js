@@ -6,6 +6,7 @@ import { withX402, x402ResourceServer } from "@x402/next";
 import { NextResponse } from "next/server";
 
 const { X402_FACILITATOR_URL, X402_API_KEY, X402_CAIP2, X402_PAY_TO } = process.env;
+if (!X402_FACILITATOR_URL || !X402_CAIP2 || !X402_PAY_TO) throw new Error("Settings are missing in .env");
 const headers = { Authorization: `Bearer ${X402_API_KEY}` };
 const facilitator = new HTTPFacilitatorClient({
   url: X402_FACILITATOR_URL,

@@ -1,0 +1,49 @@
+// A buyer by the public packages, who pays a cent at most, on one network, with one token: node --env-file=.env buyer.ts
+// `x402-kit judge client -- node buyer.ts` says what these packages do when an answer is lost or leads elsewhere.
+import type { Network, PaymentPayloadContext, PaymentRequirements } from "@x402/core/types";
+import { ExactEvmScheme } from "@x402/evm/exact/client";
+import { wrapFetchWithPayment, x402Client } from "@x402/fetch";
+import type { Hex } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
+
+const { X402_URL = "http://127.0.0.1:3000/report", X402_PRIVATE_KEY, X402_CAIP2, X402_ASSET } = process.env;
+const { X402_MAX_AMOUNT = "10000" } = process.env; // in the token's smallest unit: 0.01 USDC
+if (!X402_PRIVATE_KEY || !X402_CAIP2 || !X402_ASSET) {
+  throw new Error("Its settings are missing: node --env-file=.env buyer.ts");
+}
+type Signed = { authorization?: { validBefore: string }; permit2Authorization?: { deadline: string } };
+
+/** Signs for ten minutes at most, however long the shop asks for: until then the shop can take the payment. */
+class CappedScheme extends ExactEvmScheme {
+  override createPaymentPayload(
+    version: number,
+    requirements: PaymentRequirements,
+    context: PaymentPayloadContext,
+  ) {
+    const maxTimeoutSeconds = Math.min(requirements.maxTimeoutSeconds, 600);
+    return super.createPaymentPayload(version, { ...requirements, maxTimeoutSeconds }, context);
+  }
+}
+
+let notYet = "Not bought";
+const client = new x402Client()
+  .register(X402_CAIP2 as Network, new CappedScheme(privateKeyToAccount(X402_PRIVATE_KEY as Hex)))
+  .onAfterPaymentCreation(async ({ paymentPayload }) => {
+    const { authorization, permit2Authorization } = paymentPayload.payload as Signed;
+    const seconds = authorization?.validBefore ?? permit2Authorization?.deadline;
+    notYet = `Not bought yet; it can still be taken until ${new Date(Number(seconds) * 1_000).toISOString()}`;
+  });
+client.setSpendControls({
+  allowedAssets: [
+    { network: X402_CAIP2 as Network, asset: X402_ASSET, maxAmountPerPayment: X402_MAX_AMOUNT },
+  ],
+});
+try {
+  const response = await wrapFetchWithPayment(fetch, client)(X402_URL);
+  const body = await response.text();
+  if (!response.ok) throw new Error(`HTTP ${response.status}: ${body}`);
+  console.log(body);
+} catch (error) {
+  console.error(`${(error as Error).message}\n${notYet}. More: npx --no-install x402-kit why`);
+  process.exitCode = 1;
+}

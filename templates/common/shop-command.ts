@@ -1,0 +1,3 @@
+/** How Node starts the shop, which listens at PORT. */
+export const command = ["shop.ts"];
+export const variables = {};

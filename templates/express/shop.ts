@@ -1,0 +1,36 @@
+// A shop that sells a report for a cent, by the public packages. It runs as it is with the facilitator of `x402-kit up`:
+//   node --env-file=.env shop.ts
+// Before it sells for real money: `x402-kit judge shop -- node shop.ts` says whether it ever serves for nothing, or charges and does not serve.
+import { createServer } from "node:http";
+import { HTTPFacilitatorClient } from "@x402/core/server";
+import type { Network } from "@x402/core/types";
+import { ExactEvmScheme } from "@x402/evm/exact/server";
+import { paymentMiddleware, x402ResourceServer } from "@x402/express";
+import express from "express";
+import { redeliver } from "../server/redeliver.ts";
+
+const { X402_FACILITATOR_URL, X402_API_KEY, X402_CAIP2, X402_PAY_TO, PORT = "3000" } = process.env;
+if (!X402_FACILITATOR_URL || !X402_CAIP2 || !X402_PAY_TO) {
+  throw new Error("Its settings are missing: node --env-file=.env shop.ts");
+}
+const headers = { Authorization: `Bearer ${X402_API_KEY}` };
+const facilitator = new HTTPFacilitatorClient({
+  url: X402_FACILITATOR_URL,
+  createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),
+});
+const server = new x402ResourceServer(facilitator).register(X402_CAIP2 as Network, new ExactEvmScheme());
+const accepts = { scheme: "exact", network: X402_CAIP2 as Network, payTo: X402_PAY_TO, price: "$0.01" };
+
+const app = express();
+// Express runs the handler of GET for HEAD as well, and HEAD has no price.
+app.use((request, response, next) => {
+  if (request.method === "HEAD") response.set("Allow", "GET").sendStatus(405);
+  else next();
+});
+app.use(paymentMiddleware({ "GET /report": { accepts } }, server));
+app.get("/report", (_request, response) => {
+  response.json({ report: "all is well" });
+});
+createServer(redeliver(app)).listen(Number(PORT), "127.0.0.1", () =>
+  console.log(`http://127.0.0.1:${PORT}/report`),
+);
