@@ -1,4 +1,5 @@
 import type { Chain } from "../../../chain/chain.ts";
+import { larger } from "../../../chain/fees.ts";
 import { channelInvalid } from "../../../protocol/channel-reasons.ts";
 import { keccak256, sameAddress, uintWord } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
@@ -37,8 +38,6 @@ async function identify(chain: Chain, payment: SignedPayment, known: KnownAction
   const nonce = keccak256(`${payment.nonce}${uintWord(claimed)}${uintWord(settled)}`);
   return identifyByContent(chain, withPayload({ ...payment, nonce }, { owed: claimed - settled }), known);
 }
-
-const larger = (one: bigint, other: bigint) => (one > other ? one : other);
 
 /** A payout, as one transaction. */
 export const payoutSettling: Settling = {

@@ -1,4 +1,5 @@
 import type { Chain } from "../../../chain/chain.ts";
+import { larger } from "../../../chain/fees.ts";
 import type { Revert } from "../../../chain/revert.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { channelInvalid } from "../../../protocol/channel-reasons.ts";
@@ -45,7 +46,7 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   const wrong = await refuseVoucherSignature(chain, id, config, voucher);
   if (wrong !== undefined) return wrong;
   const state = await readChannel({ reader, about }, id);
-  const total = claims.reduce((most, { totalClaimed }) => (totalClaimed > most ? totalClaimed : most), 0n);
+  const total = claims.map(({ totalClaimed }) => totalClaimed).reduce((one, other) => larger(one, other), 0n);
   const gain = total > state.totalClaimed ? total - state.totalClaimed : 0n;
   const free = state.balance - state.totalClaimed - gain;
   if (free <= 0n) return channelInvalid("refund_no_balance", `Nothing of channel ${id} is left to refund`);
