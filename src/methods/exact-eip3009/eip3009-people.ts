@@ -1,5 +1,13 @@
 import { create2Deployer } from "../../protocol/create2.ts";
-import { checksumAddress, type Hex, isBytes32, sameAddress } from "../../protocol/hex.ts";
+import {
+  checksumAddress,
+  type Hex,
+  isBytes32,
+  keccak256,
+  sameAddress,
+  toBytes,
+  toHex,
+} from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import {
@@ -23,7 +31,12 @@ import {
 import { digestUnder } from "../eip712.ts";
 import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import type { SignedDomain } from "../method.ts";
-import { type Authorization, authorizationHash, authorizationTypehashes } from "./authorization.ts";
+import {
+  type Authorization,
+  authorizationHash,
+  authorizationJson,
+  authorizationTypehashes,
+} from "./authorization.ts";
 import { authorizationOf, exactEip3009 } from "./eip3009-method.ts";
 import { exactPayloadSchema } from "./eip3009-schemas.ts";
 import { likelyDomains } from "./explain-eip3009.ts";
@@ -129,6 +142,11 @@ function explainSignature(
     const facts = { got: `${authorization[changed]}`, expected };
     return [finding("signed-other-values", `authorization.${changed}`, facts)];
   }
+  const texts = [digestUnder(separatorOf(own), signed), JSON.stringify(authorizationJson(authorization))];
+  for (const digest of texts.flatMap(messageHashes)) {
+    const by = recover(digest, signature);
+    if (by !== undefined && sameAddress(by, from)) return [finding("signed-as-message", at)];
+  }
   return [
     finding("signed-by-another-key", at, {
       ...(signer !== undefined && {
@@ -137,6 +155,16 @@ function explainSignature(
       expected: `the signature of ${from} for ${formatDomain(right)}`,
     }),
   ];
+}
+
+/** The hashes that personal_sign (EIP-191) signs for a text, and for the bytes that it may stand for. */
+function messageHashes(text: string): Hex[] {
+  const plain = new TextEncoder().encode(text);
+  const messages = isBytes32(text) ? [toBytes(text), plain] : [plain];
+  return messages.map((message) => {
+    const prefix = new TextEncoder().encode(`\x19Ethereum Signed Message:\n${message.length}`);
+    return keccak256(toHex(new Uint8Array([...prefix, ...message])));
+  });
 }
 
 type Changed = "to" | "value" | "validAfter" | "validBefore";

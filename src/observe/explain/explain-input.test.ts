@@ -135,6 +135,33 @@ describe("what a developer got wrong is named", () => {
   type Case = readonly [string, MistakeId, string, () => unknown, PayToPolicy?];
   const cases: readonly Case[] = [
     ["text", "not-json", "", () => "not a payment at all"],
+    ["the error of a client", "client-error", "", () => "Error: Payment amount exceeds maximum allowed"],
+    [
+      "a body that was written as JSON twice",
+      "text-of-json",
+      "",
+      async () => JSON.stringify(JSON.stringify(await payment())),
+    ],
+    [
+      "a name as Python writes it",
+      "other-name",
+      "paymentRequirements",
+      async () => {
+        const { paymentRequirements, ...others } = await payment();
+        return { ...others, payment_requirements: paymentRequirements };
+      },
+    ],
+    [
+      "a message signed in place of typed data",
+      "signed-as-message",
+      "paymentPayload.payload.signature",
+      async () => {
+        const body = await payment();
+        const message = JSON.stringify(body.paymentPayload.payload.authorization);
+        body.paymentPayload.payload.signature = await payer.signMessage({ message });
+        return body;
+      },
+    ],
     ["other JSON", "unknown-shape", "", () => ({ hello: "world" })],
     [
       "a header as it came",
@@ -574,6 +601,7 @@ describe("what a developer got wrong is named", () => {
       ...["not-encoded", "odd-base64", "no-challenge", "misplaced-challenge", "resource-differs"],
       ...["accepted-differs", "never-asked", "bad-receipt", "wrong-header"],
       ...["not-settled", "paid-not-served", "shop-down"],
+      ...["headers-hidden", "above-usual-limit", "payment-not-seen"],
     ];
     expect(new Set([...found, ...ofShops, "answer-lost"])).toEqual(new Set(Object.keys(mistakes)));
   });

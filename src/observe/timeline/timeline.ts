@@ -369,7 +369,7 @@ function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce():
   };
 }
 
-/** Returns false for what browsers and crawlers request by themselves: icons, robots.txt, preflights, probes. */
+/** Returns false for what browsers and crawlers request by themselves: icons, robots.txt, probes. */
 function isMeantForFacilitator({ method, path }: Message<"unrouted">): boolean {
-  return method === "POST" || (method !== "OPTIONS" && /verify|settle|supported/i.test(path));
+  return method === "POST" || /verify|settle|supported/i.test(path);
 }
