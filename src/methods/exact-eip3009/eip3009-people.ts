@@ -1,13 +1,5 @@
 import { create2Deployer } from "../../protocol/create2.ts";
-import {
-  checksumAddress,
-  type Hex,
-  isBytes32,
-  keccak256,
-  sameAddress,
-  toBytes,
-  toHex,
-} from "../../protocol/hex.ts";
+import { checksumAddress, type Hex, isBytes32, sameAddress } from "../../protocol/hex.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 import { builtInNetworks } from "../../protocol/networks.ts";
 import {
@@ -29,6 +21,7 @@ import {
   wellKnownChains,
 } from "../domains.ts";
 import { digestUnder } from "../eip712.ts";
+import { isSignedAsMessage } from "../explain-members.ts";
 import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import type { SignedDomain } from "../method.ts";
 import {
@@ -143,9 +136,8 @@ function explainSignature(
     return [finding("signed-other-values", `authorization.${changed}`, facts)];
   }
   const texts = [digestUnder(separatorOf(own), signed), JSON.stringify(authorizationJson(authorization))];
-  for (const digest of texts.flatMap(messageHashes)) {
-    const by = recover(digest, signature);
-    if (by !== undefined && sameAddress(by, from)) return [finding("signed-as-message", at)];
+  if (isSignedAsMessage(texts, (digest) => recover(digest, signature), from)) {
+    return [finding("signed-as-message", at)];
   }
   return [
     finding("signed-by-another-key", at, {
@@ -155,16 +147,6 @@ function explainSignature(
       expected: `the signature of ${from} for ${formatDomain(right)}`,
     }),
   ];
-}
-
-/** The hashes that personal_sign (EIP-191) signs for a text, and for the bytes that it may stand for. */
-function messageHashes(text: string): Hex[] {
-  const plain = new TextEncoder().encode(text);
-  const messages = isBytes32(text) ? [toBytes(text), plain] : [plain];
-  return messages.map((message) => {
-    const prefix = new TextEncoder().encode(`\x19Ethereum Signed Message:\n${message.length}`);
-    return keccak256(toHex(new Uint8Array([...prefix, ...message])));
-  });
 }
 
 type Changed = "to" | "value" | "validAfter" | "validBefore";

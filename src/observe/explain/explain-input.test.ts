@@ -1,14 +1,16 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { buildBody } from "../../methods/build-request.ts";
+import { digestUnder } from "../../methods/eip712.ts";
 import {
   type AuthorizationTerms,
   signAuthorization,
   transferWithAuthorizationTypes,
 } from "../../methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
-import { uptoProxyAddress } from "../../methods/permit2/permit.ts";
-import { writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
+import { parsePaymentRequest } from "../../methods/methods.ts";
+import { permit2Separator, permitHash, uptoProxyAddress } from "../../methods/permit2/permit.ts";
+import { permitOf, writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
 import { type PermitTerms, signPermit } from "../../methods/permit2/sign-permit.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import { reasonTexts, withLocal } from "../../protocol/catalogue-texts.ts";
@@ -149,6 +151,19 @@ describe("what a developer got wrong is named", () => {
       async () => {
         const { paymentRequirements, ...others } = await payment();
         return { ...others, payment_requirements: paymentRequirements };
+      },
+    ],
+    [
+      "a permit that was signed as a message",
+      "signed-as-message",
+      "paymentPayload.payload.signature",
+      async () => {
+        const body = await permitted();
+        const reading = parsePaymentRequest(body);
+        if (!reading.ok) throw new Error(reading.invalid.message);
+        const raw = digestUnder(permit2Separator(8_453), permitHash(permitOf(reading.request.payment)));
+        body.paymentPayload.payload.signature = await payer.signMessage({ message: { raw } });
+        return body;
       },
     ],
     [

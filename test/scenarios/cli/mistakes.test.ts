@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLineRenderer, type PaymentLine } from "../../../src/cli/kit/payment-line.ts";
+import { startMockServer } from "../../../src/fixtures/mock-server/start-mock-server.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
 import { permit2Address } from "../../../src/methods/permit2/permit.ts";
 import { localContracts } from "../../../src/payer/local-chains.ts";
@@ -136,6 +137,23 @@ async function paymentHeader() {
   const now = BigInt(Math.floor(Date.now() / 1_000));
   return (await signOrder(orderSchema.parse({ challenge }), paying(), () => now)).header;
 }
+
+test("the mock says the same of what a client has wrong, in its answer and in `why`", async () => {
+  await using mock = await startMockServer({ networks: ["base"] });
+  const at = new URL(mock.url).origin;
+  for (const [name, row] of Object.entries({ ...requests, ...written })) {
+    const { path, method, headers, body } = await buildRequest(row, mock.description);
+    const { text } = await sendHttp(`${at}${path}`, { method, headers, body });
+    const { invalidMessage, detail } = JSON.parse(text);
+    const said: Said = { answer: `${name}: ${invalidMessage ?? detail}` };
+    // It keeps no requests that no route answers.
+    if (row.path === undefined && row.method === undefined) {
+      const { explanations } = JSON.parse(await cli("why", "--url", at, "--json"));
+      said["why --json"] = `${name}: ${texts(explanations)}`;
+    }
+    expectNamed(said, row);
+  }
+});
 
 test.each<[string, ShopRow]>(Object.entries(shops))("%s: every door names what to change", async (_, row) => {
   shop = row.shop ?? {};

@@ -41,12 +41,18 @@ export type RequestRow = Mistake & {
 /** A request, with its body as JSON. */
 export type WrongRequest = { path: string; method: string; headers: Record<string, string>; body: string };
 
+/** The part of the description of `up` or `mock` that requests are built for. */
+type Facilitator = {
+  networks: Readonly<Record<string, Pick<HarnessDescription["networks"][string], "asset" | "payTo">>>;
+  organization: { apiKey: string };
+};
+
 const member = (name: string, type: string) => ({ name, type });
 
 /** The request of a client with a mistake, and the 402 that its shop answers with. */
 export async function buildRequest(
   row: Omit<RequestRow, keyof Mistake>,
-  { networks: running, organization }: HarnessDescription,
+  { networks: running, organization }: Facilitator,
 ): Promise<WrongRequest & { challenge: string }> {
   const { shop = {}, domain = {}, signs = {}, key, signer = "funded", version = 1, type } = row;
   const { base } = running;
