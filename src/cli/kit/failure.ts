@@ -1,6 +1,6 @@
+import { explainClientError } from "../../observe/explain/explain-client-error.ts";
 import { type ErrorCode, errorCodes } from "../../util/error-codes.ts";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
-import { membersOf } from "../../util/json.ts";
 import { self } from "../../util/self-command.ts";
 import { asText } from "../../util/text.ts";
 import type { Command } from "./command.ts";
@@ -31,13 +31,11 @@ export function failureOf(error: unknown, name: string, command: Command | undef
   }
   if (error instanceof KitError) {
     const { code, message, hints } = error;
-    return {
-      ...base,
-      code,
-      message,
-      because: causesOf(error),
-      hints: [...hints, ...hintsOnConnection(error)],
-    };
+    const because = causesOf(error);
+    // Nothing but its text says why a TLS handshake has failed.
+    const known = because.flatMap((text) => explainClientError(text) ?? []);
+    const advice = known.map(({ title, fix }) => `${title}. ${fix}`);
+    return { ...base, code, message, because, hints: [...hints, ...advice] };
   }
   const code = "unforeseen";
   if (!(error instanceof Error)) return { ...base, code, message: asText(error) };
@@ -51,24 +49,6 @@ function causesOf(error: Error): string[] {
     if (cause.message !== "") causes.push(cause.message);
   }
   return causes;
-}
-
-/** What to change where a connection failed for the usual mistakes in a URL. */
-function hintsOnConnection(error: Error): string[] {
-  const hints = [];
-  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
-    const { code, address, port }: { code?: unknown; address?: unknown; port?: unknown } = membersOf(cause);
-    // What answers a TLS hello with plain text.
-    if (code === "EPROTO" || code === "ERR_SSL_WRONG_VERSION_NUMBER") {
-      hints.push("What listens there speaks http, not https: write the URL with http://.");
-    }
-    if (code === "ECONNREFUSED" && address === "::1") {
-      hints.push(
-        `Nothing listens at the IPv6 address [::1]; \`up\`, and many shops, listen at 127.0.0.1 alone: try http://127.0.0.1:${port}.`,
-      );
-    }
-  }
-  return hints;
 }
 
 /** A failure for a person. Unforeseen errors keep their stack: they are ours to mend. */

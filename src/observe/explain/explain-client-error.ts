@@ -18,7 +18,7 @@ const clientErrors: readonly ClientError[] = [
     }),
   },
   {
-    pattern: /EPROTO|wrong version number|ERR_SSL_WRONG_VERSION_NUMBER|packet length too long/i,
+    pattern: /(?:ERR_SSL_)?wrong.version.number|packet.length.too.long/i,
     advise: () => ({
       title: "https was asked of an http port",
       why: "The client began with TLS, and what listens there speaks plain http.",

@@ -1,4 +1,4 @@
-import { isAddress } from "../../protocol/hex.ts";
+import { isAddress, isBytes } from "../../protocol/hex.ts";
 import { formatNetwork, type Network, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
@@ -31,8 +31,8 @@ export function rewrite(written: Written): Rewritten | undefined {
   if (isRecord(value)) return at.endsWith(".signature") ? joined(value) : undefined;
   if (typeof value === "string" && problem.startsWith(faults.address)) return rewriteAddress(value, written);
   if (problem === faults.digits || problem === faults.decimal) return rewriteNumber(value, at);
-  const isBytes = /\.(nonce|signature)$/.test(at) && (typeof value === "string" || typeof value === "number");
-  return isBytes ? rewriteBytes(`${value}`, at) : undefined;
+  const isText = typeof value === "string" || typeof value === "number";
+  return isText && /\.(nonce|signature)$/.test(at) ? rewriteBytes(`${value}`, at) : undefined;
 }
 
 /** The name that version 2 gives to a member of version 1. */
@@ -136,14 +136,14 @@ function digitsIn(text: string, at: string): readonly [string, string | undefine
     const number = Number(text);
     return ["an exponent", Number.isSafeInteger(number) ? `${number}` : undefined];
   }
-  const time = /\.(validAfter|validBefore|deadline)$/.test(at) ? Date.parse(text) : Number.NaN;
+  const isDate = /\.(validAfter|validBefore|deadline)$/.test(at) && /^\d{4}-\d\d-\d\d/.test(text);
+  const time = isDate ? Date.parse(text) : Number.NaN;
   return ["a date, not unix seconds", Number.isNaN(time) ? undefined : `${Math.floor(time / 1_000)}`];
 }
 
 function rewriteBytes(text: string, at: string): Rewritten | undefined {
   const { bare, around } = wrapping(text);
-  const isBytes = /^0x([0-9a-f]{2})+$/.test(bare);
-  if (around !== "" && isBytes) return { fix: leaveOut(around) };
+  if (around !== "" && isBytes(bare)) return { fix: leaveOut(around) };
   if (/^([0-9a-f]{2}){32,}$/i.test(bare)) return { fix: "Begin it with 0x." };
   return at.endsWith(".nonce") && /^\d{1,20}$/.test(bare)
     ? {

@@ -147,11 +147,14 @@ function undeployedWallet({ situation, request }: RefusedRequest): RefusalExplan
   const { signature, payer } = request.payment;
   const bytes = (signature.length - 2) / 2;
   if (bytes <= 65 || isErc6492(signature)) return [];
+  const title = "The signature is a wallet contract's, and the payer is no contract";
   const got = `${bytes} bytes, as wallet contracts sign; there is no code at ${payer} that could check them`;
   const why =
     "An account without code signs 65 bytes. A smart wallet that is not deployed has to say how it will be: by the ending of ERC-6492.";
   return [
-    explanationOf(finding("undeployed-wallet", "paymentPayload.payload.signature", { situation, got, why })),
+    explanationOf(
+      finding("undeployed-wallet", "paymentPayload.payload.signature", { situation, title, got, why }),
+    ),
   ];
 }
 

@@ -21,7 +21,7 @@ export const setups: Readonly<Record<string, SetupRow>> = {
       ["explain", https(shop)],
       ["why", "--url", https(at)],
     ],
-    cause: [/speaks http, not https/],
+    cause: [/https was asked of an http port/],
     change: [/http:\/\//],
   },
   "a client is given https for an http port": {
