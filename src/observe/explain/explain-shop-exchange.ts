@@ -60,8 +60,10 @@ export function explainAtShop(record: PaymentRecord, decided: Decided, deploymen
     const said = own.map(({ value }) => value.error).find((error) => typeof error === "string");
     const got = said === undefined ? `${answer.status}` : `${answer.status}: ${said}`;
     if (worst === undefined) {
-      const isAlike = answer.status === 402 && saysTheSame(before, own);
-      return [isAlike ? finding("payment-not-seen", "", { got }) : unasked(got, "refused"), ...compared];
+      const refused = unasked(got, "refused");
+      if (answer.status !== 402 || !saysTheSame(before, own)) return [refused, ...compared];
+      const title = `${refused.title}, as if no payment had come`;
+      return [{ ...finding("payment-not-seen", "", { got }), title }, ...compared];
     }
     const title = `The shop refused it without asking the facilitator: ${explanationOf(worst).title}`;
     return [{ ...worst, title }, ...others];
