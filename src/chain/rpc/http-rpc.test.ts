@@ -26,7 +26,7 @@ function createRpc(options: Partial<HttpRpcOptions> = {}) {
     network: "base",
     chainId: 8453,
     urls: [node.url],
-    timeoutMs: 300,
+    timeoutMs: 5_000,
     retryDelayMs: 1,
     ...options,
   });
@@ -99,7 +99,7 @@ describe("one request", () => {
       await new Promise<void>((resolve) => release.push(resolve));
       await echo(calls, response, body);
     });
-    const rpc = createRpc({ maxInFlight: 2, timeoutMs: 5_000 });
+    const rpc = createRpc({ maxInFlight: 2 });
     const asked: Promise<unknown>[] = [];
     for (const [index, name] of ["a", "b", "c", "d", "e"].entries()) {
       asked.push(rpc.ask([call(name)]));
@@ -120,7 +120,7 @@ describe("one request", () => {
       await new Promise<void>((resolve) => release.push(resolve));
       await echo(calls, response, body);
     });
-    const rpc = createRpc({ timeoutMs: 5_000 });
+    const rpc = createRpc();
     const asked: Promise<unknown>[] = [];
     for (const name of ["a", "b"]) {
       asked.push(rpc.ask([call(name)]));
@@ -152,8 +152,10 @@ describe("one request", () => {
   });
 });
 
-/** How a node may fail to answer, and what the operator is told. */
-const failures: Record<string, { behaviour: Behaviour; told: string; requests: number }> = {
+/** How a node may fail to answer, and what the operator is told. Only silence is what the time-out is for. */
+type Failure = { behaviour: Behaviour; timeoutMs?: number; told: string; requests: number };
+
+const failures: Record<string, Failure> = {
   "malformed JSON": {
     behaviour: (_, response) => void response.end('[{"id":1'),
     told: "answered with malformed JSON",
@@ -272,6 +274,7 @@ const failures: Record<string, { behaviour: Behaviour; told: string; requests: n
   },
   silence: {
     behaviour: () => {},
+    timeoutMs: 300,
     told: "no answer within 300 ms",
     requests: 1,
   },
@@ -282,21 +285,25 @@ const failures: Record<string, { behaviour: Behaviour; told: string; requests: n
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     },
+    timeoutMs: 300,
     told: "no answer within 300 ms",
     requests: 1,
   },
 };
 
-describe.each(Object.entries(failures))("%s instead of an answer", (_, { behaviour, told, requests }) => {
-  test("is no answer, and a read is tried again at most once", async () => {
-    node.behave(behaviour);
-    const failure = await failureOf(createRpc().ask([call("a"), call("b")]));
-    expect(failure.message).toBe("base could not be reached; try again");
-    expect(failure.cause).toEqual(new Error(told));
-    expect(failure.hints).toEqual([`RPC endpoint 1 of 1 of base: ${told}`]);
-    expect(node.batches).toHaveLength(requests);
-  });
-});
+describe.each(Object.entries(failures))(
+  "%s instead of an answer",
+  (_, { behaviour, told, requests, ...options }) => {
+    test("is no answer, and a read is tried again at most once", async () => {
+      node.behave(behaviour);
+      const failure = await failureOf(createRpc(options).ask([call("a"), call("b")]));
+      expect(failure.message).toBe("base could not be reached; try again");
+      expect(failure.cause).toEqual(new Error(told));
+      expect(failure.hints).toEqual([`RPC endpoint 1 of 1 of base: ${told}`]);
+      expect(node.batches).toHaveLength(requests);
+    });
+  },
+);
 
 test("a read that fails once is answered", async () => {
   node.behave((_, response) => {
@@ -321,7 +328,7 @@ test("an answer without end is cut", async () => {
     };
     pour();
   });
-  const failure = await failureOf(createRpc({ timeoutMs: 5_000 }).ask([call("a")]));
+  const failure = await failureOf(createRpc().ask([call("a")]));
   expect(failure.cause).toEqual(new Error("answered with more than 10485760 bytes"));
 });
 
@@ -429,8 +436,9 @@ describe("sending", () => {
     "silence",
   ])("is not repeated at the only endpoint after %s, and its fate is unknown", async (kind) => {
     node.behave(failures[kind]?.behaviour ?? echo);
-    const failure = await failureOf(createRpc().send([call("a")]));
-    expect(failure.cause).toEqual(new Error(failures[kind]?.told));
+    const { timeoutMs = 5_000, told } = failures[kind] ?? {};
+    const failure = await failureOf(createRpc({ timeoutMs }).send([call("a")]));
+    expect(failure.cause).toEqual(new Error(told));
     expect(node.batches).toHaveLength(1);
   });
 
