@@ -5,7 +5,7 @@ import { createVariableReader } from "../../config/variable-reader.ts";
 import { deploymentOf, findHarness, requireRunning } from "../../harness/control/description.ts";
 import { comparePayment, explainReceipt } from "../../observe/explain/compare-payment.ts";
 import type { Deployment } from "../../observe/explain/deployment.ts";
-import { explainOffers, readChallenges } from "../../observe/explain/explain-shop.ts";
+import { explainOffers, readChallenges, saysTheSame } from "../../observe/explain/explain-shop.ts";
 import {
   explanationOf,
   formatExplanations,
@@ -157,15 +157,18 @@ export const buy = defineCommand({
     }
     const isPaid = membersOf(story.receipt).success === true;
     if (isServed || isPaid || answer.status < 400 || answer.status > 499) return report(story, "unclear");
+    const again = readChallenges(readable(answer)).challenges;
     if (answer.status === 402) {
-      const again = readChallenges(readable(answer)).challenges;
       const compared = comparePayment(header, again.length > 0 ? again : challenges, { ...context, now });
       story.findings.push(...compared);
     }
     if (!live) {
       const named = namedPayment(readInput(header.value).input, networks);
       story.there = await askThere({ url, token: undefined, payment: named, contracts: context.contracts });
-      if (story.there.seen === undefined) story.findings.push(finding("never-asked", ""));
+      if (story.there.seen === undefined) {
+        const isAlike = saysTheSame(challenges, again) && !story.findings.some(isCause);
+        story.findings.push(finding(isAlike ? "payment-not-seen" : "never-asked", ""));
+      }
     }
     return report(story, "refused");
   },

@@ -144,7 +144,8 @@ function explainPayment(
     throw new KitError("--shop compares a payment with the shop's offers, and this is no payment");
   }
   const [, name, value = given] = /^([A-Za-z-]+):\s*(.*)$/s.exec(given.trim()) ?? [];
-  const header = input.kind === "payment" ? { name, value } : { value: JSON.stringify(input.payload) };
+  const header =
+    input.kind === "payment" ? { name, value } : { value: JSON.stringify(input.payload ?? null) };
   const ofHeader =
     shop === undefined
       ? explainHeader(header)

@@ -1,5 +1,6 @@
 import { pathToFileURL } from "node:url";
 import { type AdviceContext, optionsOf } from "../../observe/explain/command-options.ts";
+import { keepsFromPaying } from "../../observe/explain/explain-shop.ts";
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import type { OperationView, PaymentSummary } from "../../observe/timeline/payment-view.ts";
 import { errorsFile, errorsSectionAt } from "../../protocol/catalogue-texts.ts";
@@ -82,11 +83,14 @@ export function endedOf(payment: PaymentSummary): readonly Ended[] {
   return [{ payment, operation: null, view, at: lastSeenAt }, ...asked];
 }
 
+/** Returns true for a 402 that no payment has followed yet. */
+export function isUnpaid({ operation, payment: { shop } }: Ended): boolean {
+  return operation === "shop" && shop?.outcome === "unpaid";
+}
+
 /** Returns true if there is nothing to explain. */
-export function isGood({ view, operation, payment: { shop, settledAt } }: Ended): boolean {
-  if (operation === "shop") {
-    return shop?.outcome === "unpaid" || (settledAt !== null && (view.status ?? 500) < 400);
-  }
+export function isGood({ view, operation, payment: { settledAt } }: Ended): boolean {
+  if (operation === "shop") return settledAt !== null && (view.status ?? 500) < 400;
   return view.outcome === "valid" || view.outcome === "settled";
 }
 
@@ -95,14 +99,16 @@ export function isGood({ view, operation, payment: { shop, settledAt } }: Ended)
  *
  * @param origin of the service, where commands find it and pages of it are
  */
-export function lineOf(
-  { payment, operation, view, at }: Ended,
-  explanations: readonly RefusalExplanation[],
-  origin: string,
-): PaymentLine {
+export function lineOf(ended: Ended, explained: readonly RefusalExplanation[], origin: string): PaymentLine {
+  const { payment, operation, view, at } = ended;
+  // Of a 402, what a buyer can pay all the same is for `why` and `check`.
+  const explanations = isUnpaid(ended) ? explained.filter(keepsFromPaying) : explained;
   const { id, network, payer, payerName, amount, token } = payment;
   const { outcome, status, reason, tookMs } = view;
-  const message = view.message ?? (operation === "shop" ? (explanations[0]?.title ?? null) : null);
+  const [worst] = explanations;
+  const place = isUnpaid(ended) && worst?.at ? ` (${worst.at})` : "";
+  const ofShop = operation === "shop" && worst !== undefined ? `${worst.title}${place}` : null;
+  const message = view.message ?? ofShop;
   return {
     time: new Date(at).toISOString(),
     operation,
