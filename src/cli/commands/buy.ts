@@ -37,6 +37,7 @@ import {
   textOption,
   urlOption,
 } from "../kit/command.ts";
+import { explanationAt, withLink } from "../kit/payment-line.ts";
 import { askThere } from "./look-up.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
@@ -110,7 +111,7 @@ export const buy = defineCommand({
     const context = { networks, ...place.context, now: undefined };
     const { challenges, findings: ofReading } = readChallenges(readable(first));
     const ofShop = challenges.flatMap((one) => explainOffers(one, shop, context));
-    const story: Story = { shop, first, findings: [...ofReading, ...ofShop] };
+    const story: Story = { shop, first, up: live ? undefined : url, findings: [...ofReading, ...ofShop] };
 
     const offers = challenges.flatMap(({ value }) => {
       const challenge = findChallenge(value);
@@ -229,6 +230,8 @@ const readable = ({ headers, text }: HttpAnswer) => ({ headers: new Headers(head
 type Story = {
   shop: string;
   first: HttpAnswer;
+  /** The URL of the `up` whose chains are paid on; undefined on a live chain. */
+  up: string | undefined;
   findings: (Finding & { isMinor?: boolean })[];
   offer?: Offer<PayableNetwork> | undefined;
   signed?: { payer: string; validUntil: bigint; now: bigint; header: { name: string; value: string } };
@@ -255,7 +258,15 @@ function report(story: Story, result: keyof typeof results): Outcome {
   if (result === "unclear" && story.receipt === undefined) story.findings.push(finding("answer-lost", ""));
   const names = new Set<string>(story.findings.map(({ mistake }) => mistake));
   const ofFacilitator = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
-  const found: RefusalExplanation[] = sortByRank([...story.findings.map(explanationOf), ...ofFacilitator]);
+  const payment = {
+    network: offer?.network.name ?? null,
+    payer: signed?.payer ?? null,
+    amount: offer === undefined ? null : `${offer.value}`,
+    asset: offer?.asset.address ?? null,
+    token: offer === undefined ? null : unitsOf(offer.asset),
+  };
+  const explanations: RefusalExplanation[] = [...story.findings.map(explanationOf), ...ofFacilitator];
+  const found = sortByRank(explanations).map((one) => explanationAt(one, payment, story.up));
   const isWrong = story.findings.some((one) => isCause(one) && one.isMinor !== true);
   const isDone = result === "bought" || result === "dry-run";
   const price = offer && formatAmount(offer.value, unitsOf(offer.asset));
@@ -284,7 +295,7 @@ function report(story: Story, result: keyof typeof results): Outcome {
       offer: offer && { ...offer.written, x402Version: offer.x402Version },
       signed: signed && { ...signed, now: undefined, amount: offer?.value, to: offer?.payTo },
       answer: answer && { status: answer.status, body: answer.text.slice(0, shownBody), receipt },
-      findings: found,
+      findings: found.map(withLink),
       ...(there !== undefined && { there: there.told }),
     },
     text: [

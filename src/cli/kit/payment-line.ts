@@ -1,10 +1,11 @@
+import { pathToFileURL } from "node:url";
 import { type AdviceContext, optionsOf } from "../../observe/explain/command-options.ts";
 import { keepsFromPaying } from "../../observe/explain/explain-shop.ts";
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import type { OperationView, PaymentSummary } from "../../observe/timeline/payment-view.ts";
-import { errorsSectionAt } from "../../protocol/catalogue-texts.ts";
+import { errorsFile, errorsSectionAt } from "../../protocol/catalogue-texts.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
-import { self, selfWords } from "../../util/self-command.ts";
+import { packageFile, self, selfWords } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl } from "./command.ts";
 import { paint } from "./terminal.ts";
@@ -190,7 +191,11 @@ export type Advised = RefusalExplanation & Pick<PaymentLine, "command">;
 /** Text that is safe on a command line: a request without a payment may name anything. */
 const oneWord = /^[\w-]+$/;
 
-/** An explanation as a terminal shows it: with commands to paste or to run, and the address of a page. */
+/**
+ * An explanation as a terminal shows it: with commands to paste or to run, and the address of a page.
+ *
+ * @param origin of the service that shows the page and can be asked; undefined if there is none
+ */
 export function explanationAt(
   explanation: RefusalExplanation,
   {
@@ -199,8 +204,9 @@ export function explanationAt(
     amount,
     ...terms
   }: Pick<PaymentSummary, "network" | "payer" | "amount" | "asset" | "token">,
-  origin: string,
+  origin: string | undefined,
 ): Advised {
+  if (origin === undefined) return { ...explanation, command: null };
   const { fix, more } = explanation;
   const isPlain = [network, payer, amount].every((word) => word === null || oneWord.test(word));
   const payment = { ...terms, amount, ...(isPlain ? { network, payer } : { network: null, payer: null }) };
@@ -210,6 +216,13 @@ export function explanationAt(
     command: commandIn(fix, { at: ` --url ${origin}`, ...payment }),
     more: errorsSectionAt(more, origin),
   };
+}
+
+/** An explanation for programs: its page is a URL, if no service shows it that of the file in this package. */
+export function withLink(explanation: Advised): Advised {
+  const [file = "", section] = explanation.more.split("#");
+  const more = file === errorsFile ? `${pathToFileURL(packageFile(file))}#${section}` : explanation.more;
+  return { ...explanation, more };
 }
 
 /** A clause of so few words may begin quite different advice: “Sign again”. */
