@@ -32,6 +32,7 @@ export function readEnvironment(env: Environment): ServeConfig {
   const operators = readOperators(reader, warnings);
   const recovererKey = readRecovererKey(reader, operators);
   const sponsorKey = readSponsorKey(reader, operators, networks);
+  const authorizerKey = readAuthorizerKey(reader, operators);
   const apiKeyPepper = reader.read("API_KEY_PEPPER");
   if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
   const settleWaitMs = reader.read("SETTLE_WAIT_MS");
@@ -40,6 +41,7 @@ export function readEnvironment(env: Environment): ServeConfig {
     networks,
     recovererKey,
     sponsorKey,
+    authorizerKey,
     databaseUrl: reader.read("DATABASE_URL"),
     host,
     port: reader.read("PORT"),
@@ -210,6 +212,21 @@ function readSponsorKey(
   const isNoneHalfSet = reader.isSet("MAX_GIFT") === reader.isSet("DAILY_GIFTS");
   if (isNoneHalfSet && networks.every(({ gifts }) => gifts === undefined)) {
     reader.refuse("SPONSOR_PRIVATE_KEY", "gives nothing: set MAX_GIFT and DAILY_GIFTS for a network");
+  }
+  return key;
+}
+
+/** The key that signs for receivers of channels, which must send nothing. */
+function readAuthorizerKey(reader: VariableReader, operators: Operators | undefined): Hex | undefined {
+  const key = reader.read("AUTHORIZER_PRIVATE_KEY");
+  if (key === undefined) return undefined;
+  const others = [reader.read("RECOVERER_PRIVATE_KEY"), reader.read("SPONSOR_PRIVATE_KEY")];
+  const isOperators = operators?.kind === "local" && operators.privateKeys.includes(key);
+  if (isOperators || others.includes(key)) {
+    reader.refuse(
+      "AUTHORIZER_PRIVATE_KEY",
+      "is the key of another account of the service; use one of its own",
+    );
   }
   return key;
 }

@@ -19,6 +19,8 @@ export type ServeConfig = {
   readonly recovererKey: Hex | undefined;
   /** The key of the account that gives payers gas money for their approvals. */
   readonly sponsorKey: Hex | undefined;
+  /** The key that signs claims and refunds of channels for shops. */
+  readonly authorizerKey: Hex | undefined;
   readonly databaseUrl: string;
   readonly apiKeyPepper: string;
   readonly host: string;
@@ -75,6 +77,8 @@ export type NetworkConfig = Network &
     gasHorizonPayments?: bigint;
     /** The most gas money that a sponsor gives for approvals, in wei: at once, and on one day (UTC). Nothing by default. */
     gifts?: { readonly each: bigint; readonly daily: bigint } | undefined;
+    /** Signs for `receiverAuthorizer`. */
+    signAsAuthorizer?: ((digest: Hex) => Hex) | undefined;
     /** The facilitator's own builder code, behind the calldata of what it settles; none by default. */
     builderCode?: string | undefined;
   };

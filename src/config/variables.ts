@@ -164,6 +164,15 @@ export const variables = {
     secret: true,
     usedBy: ["serve"],
   },
+  AUTHORIZER_PRIVATE_KEY: {
+    summary:
+      "key that signs claims and refunds of channels (scheme batch-settlement) for shops without a key of their own, each for the organization alone that opened the channel. It can claim up to each signed voucher, and refund. `/supported` shows its address",
+    read: readPrivateKey,
+    unset: "shops sign with a key of their own",
+    example: keyExample,
+    secret: true,
+    usedBy: ["serve"],
+  },
   DEPLOYER_PRIVATE_KEY: {
     summary: "key that `deploy` sends with; read by no other command",
     read: readPrivateKey,

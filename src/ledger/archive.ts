@@ -149,6 +149,12 @@ function remove(
       .where(isFinished)
       .where(isNotRecovered)
       .executeTakeFirstOrThrow();
+    const failed = current.filter((row) => row.state === "failed").map(({ id }) => id);
+    // What is left without its settlement counts as moved.
+    await transaction
+      .deleteFrom("channel_moves")
+      .where("settlement_id", "in", ids.filter((id) => failed.includes(id)).concat(noRow))
+      .execute();
     const sent = await transaction
       .selectFrom("attempts")
       .selectAll()

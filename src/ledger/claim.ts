@@ -2,6 +2,7 @@ import type { Kysely, Transaction } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { KitError } from "../util/errors.ts";
+import { keepingChannels } from "./channels.ts";
 import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { keptMs, sweep } from "./idempotency.ts";
 import type { ClaimOutcome, ClaimRequest, Claims } from "./ledger.ts";
@@ -95,9 +96,12 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims
           deliveredAt: null,
         }),
       );
+      const moving: ClaimRequest[] = [];
+      for (const request of claimable) if (request.channels !== undefined) moving.push(request);
       await withCommit(transaction, [
         transaction.insertInto("attempts").values(row),
         transaction.insertInto("settlements").values(settlements),
+        ...(moving.length === 0 ? [] : keepingChannels(transaction, moving, createdAt)),
       ]);
       return { outcomes, attempt: toAttempt(row) };
     });

@@ -2,6 +2,7 @@ import { type Kysely, sql } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { padded, together } from "../util/concurrency.ts";
+import { createChannels, keepingChannels } from "./channels.ts";
 import { bindIdentifiers, createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
 import { createConclude, createConcludedForwards, createConcludedSettles } from "./conclude.ts";
 import { createGifts } from "./create-gifts.ts";
@@ -47,6 +48,7 @@ export function createLedger({ db: database, leaseMs = 30_000, ...options }: Led
     leases: createAllLeases(db, { ...options, clock, leaseMs }),
     recoveries: createRecoveries(db, now),
     gifts: createGifts(db, now),
+    channels: createChannels(db),
   };
 }
 
@@ -181,7 +183,7 @@ const nobody: Address = `0x${"00".repeat(20)}`;
 
 /** Makes {@link Claims.claimNothing}. */
 function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims["claimNothing"] {
-  return (claim, checkedAt, charge) =>
+  return (claim, checkedAt, charge, settledBy) =>
     inTransaction(db, async (transaction) => {
       const time = now();
       const row = fromSettlement({
@@ -189,9 +191,9 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
         state: "settled",
         operator: nobody,
         txNonce: -1,
-        transactionHash: noTransaction,
-        blockNumber: null,
-        blockHash: null,
+        transactionHash: settledBy?.hash ?? noTransaction,
+        blockNumber: settledBy?.blockNumber ?? null,
+        blockHash: settledBy?.blockHash ?? null,
         failure: null,
         claimedBlock: checkedAt,
         claimedAt: time,
@@ -212,6 +214,7 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
         time,
       });
       if (reused.length === 0) {
+        for (const kept of keepingChannels(transaction, [claim], time)) await kept.execute();
         const { organization_id, network } = row;
         const spent = { organization_id, network, gwei: toGwei(charge), gwei_with_code: 0 };
         await addingToSpending(transaction, [spent], time).execute();

@@ -1,6 +1,7 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Cursor } from "../protocol/settlement-query.ts";
+import type { Channels } from "./channels.ts";
 import type { Gifts } from "./gifts.ts";
 import type { Recoveries } from "./recoveries.ts";
 import type {
@@ -111,8 +112,8 @@ export type Claims = {
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
 
   /**
-   * Claims a payment of which nothing is taken, and concludes it as settled: no transaction belongs to it, and its hash is
-   * {@link noTransaction}.
+   * Claims a payment for which nothing is sent, and concludes it as settled: nothing of it is taken, and its hash is
+   * {@link noTransaction}; or somebody else's transaction has settled it, in a block that is deep enough.
    *
    * @param charge what its organization's gas budget is charged for the row, in wei
    */
@@ -120,6 +121,7 @@ export type Claims = {
     claim: Claim,
     checkedAt: bigint,
     charge: bigint,
+    settledBy?: Pick<MinedTransaction, "hash" | "blockNumber" | "blockHash">,
   ): Promise<Extract<ClaimOutcome, "claimed" | "taken" | "identifier_reused">>;
 
   find(id: Hex): Promise<Settlement | null>;
@@ -299,4 +301,5 @@ export type Ledger = {
   readonly leases: Leases;
   readonly recoveries: Recoveries;
   readonly gifts: Gifts;
+  readonly channels: Channels;
 };

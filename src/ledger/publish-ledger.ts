@@ -17,9 +17,10 @@ type PublishedService = { serviceId: string; networks: readonly Pick<Network, "c
  */
 export function publishLedger(ledger: Ledger, service: PublishedService): Ledger {
   const { publishStep, publishTransaction, publishSigned } = createPublishing(service);
-  const { claims, outcomes, leases, recoveries, gifts } = ledger;
+  const { claims, outcomes, leases, recoveries, gifts, channels: knownChannels } = ledger;
   return {
     gifts,
+    channels: knownChannels,
     claims: {
       ...claims,
 
@@ -33,12 +34,12 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
         return result;
       },
 
-      async claimNothing(claim, checkedAt, charge) {
-        const outcome = await claims.claimNothing(claim, checkedAt, charge);
+      async claimNothing(claim, checkedAt, charge, settledBy) {
+        const outcome = await claims.claimNothing(claim, checkedAt, charge, settledBy);
         if (outcome !== "claimed") return outcome;
         const { id, network, organizationId, method, amount } = claim;
         publishStep([id], () => ({ step: "claimed", network, organizationId, method, amount }));
-        publishStep([id], () => ({ step: "settled", transaction: undefined }));
+        publishStep([id], () => ({ step: "settled", transaction: settledBy?.hash }));
         return outcome;
       },
 

@@ -1,7 +1,7 @@
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { RecoveryState } from "./recoveries.ts";
-import type { Attempt, AttemptKind, Settlement, SettlementState } from "./settlement.ts";
+import type { Attempt, AttemptKind, ChannelMoveKind, Settlement, SettlementState } from "./settlement.ts";
 
 /** One claimed authorization: see `Settlement`. */
 export type SettlementsTable = {
@@ -138,6 +138,28 @@ type IdempotencyTable = {
   expires_at: number;
 };
 
+/** A channel of scheme “batch-settlement”, and the organization that opened it: see `channels.ts`. */
+type ChannelsTable = {
+  chain_id: number;
+  id: Hex;
+  network: NetworkName;
+  organization_id: string;
+  payer: Address;
+  receiver: Address;
+  asset: Address;
+  opened_at: number;
+};
+
+/** What a settlement moves in a channel. */
+type ChannelMovesTable = {
+  settlement_id: Hex;
+  chain_id: number;
+  /** Of what is paid to a receiver, `receiver asset`. */
+  channel_id: string;
+  kind: ChannelMoveKind;
+  amount: string;
+};
+
 /** Gas money that a sponsor has given: at most once to a payer for a token. Values and fees are in wei. */
 export type GiftsTable = {
   chain_id: number;
@@ -170,6 +192,8 @@ export type LedgerTables = {
   leases: LeasesTable;
   idempotency: IdempotencyTable;
   gifts: GiftsTable;
+  channels: ChannelsTable;
+  channel_moves: ChannelMovesTable;
 };
 
 /** Hex as the ledger keeps it: equal bytes are equal text. */

@@ -49,15 +49,26 @@ export type Claim = {
   contract: Address | null;
   signature: Hex;
   recipient: Address;
+  /** What it does to channels, if anything: kept with it. */
+  channels?: ChannelRecord;
   /** The payer's `payment-identifier`; bound to it for 24 h when it is claimed. */
   identifier?: BoundIdentifier;
+};
+
+/** What moves in a channel of scheme “batch-settlement”. */
+export type ChannelMoveKind = "deposit" | "claim" | "refund" | "settle";
+
+/** A channel that a settlement opens, if none of this id is known, and what it moves. Of a payout, `channel` is null. */
+export type ChannelRecord = {
+  opened?: { id: Hex; receiver: Address; token: Address; payer: Address };
+  moves: readonly { kind: ChannelMoveKind; channel: Hex | null; amount: bigint }[];
 };
 
 /** An identifier of the payer's client (`payment-identifier`), and what says whether another payment is the same. */
 export type BoundIdentifier = { id: string; fingerprint: Hex };
 
 /** One authorization's entry in the ledger. Times in unix milliseconds; hex in lower case, whatever was given. */
-export type Settlement = Omit<Claim, "identifier"> & {
+export type Settlement = Omit<Claim, "identifier" | "channels"> & {
   state: SettlementState;
   operator: Address;
   txNonce: number;

@@ -22,23 +22,23 @@ export type SignedMember = {
 };
 
 /** The members of `extra` in requirements that belong to a payment method. */
-export type MethodExtra = { assetTransferMethod?: string; facilitatorAddress?: Address };
+export type MethodExtra = {
+  assetTransferMethod?: string;
+  facilitatorAddress?: Address;
+  receiverAuthorizer?: Address;
+};
 
-/** The off-chain half of a payment method: what payers sign and send. Needs no chain, and runs in a browser. */
-export type Method<Scheme extends string = string, Transfer extends string = string> = PayloadReader &
+/** What the service needs of the off-chain half of a payment method. */
+export type TakenMethod<Scheme extends string = string, Transfer extends string = string> = PayloadReader &
   MethodTerms & {
     readonly scheme: Scheme;
     readonly transfer: Transfer;
     /** `SignedPayment.method` of its payments. */
     readonly name: string;
-    /** The contract that keeps the nonces of its payments, where that is not their token. */
-    readonly nonceSpace?: Address;
-    /** The contract that payers approve on a token before they can pay with it. */
-    readonly spender?: Address;
-    /** The chain states that refuse a payment of this method, in the order in which they are reported. */
-    readonly stateRefusals: StateRefusals;
     /** True if wallets that are not deployed yet can pay so: their signature has the form of ERC-6492 then. */
     readonly deploysWallets?: boolean;
+    /** True if its on-chain half checks its signatures: it has others than that of the payer over the payment, or none. */
+    readonly checksSignatures?: boolean;
     /**
      * The `extra` of the method in `GET /supported`, besides the scheme, which sellers put into that of their requirements;
      * undefined if no asset of the network can be paid by this method.
@@ -46,8 +46,6 @@ export type Method<Scheme extends string = string, Transfer extends string = str
     extra(network: ServedNetwork): MethodExtra | undefined;
     /** Until when the approval that came with a payment (EIP-2612) can be used, in unix seconds; undefined without one. */
     approvalDeadline?(payment: SignedPayment): bigint | undefined;
-    /** The members of an offer's `extra` without which nobody can sign a payment for it. */
-    readonly offerNeeds: readonly string[];
     /** Makes what gives the digest that payments of an asset are signed over, on a chain (EIP-712). */
     digester(asset: Asset, chainId: number): (payment: SignedPayment) => Hex;
     /**
@@ -56,21 +54,36 @@ export type Method<Scheme extends string = string, Transfer extends string = str
      * answer must be the same at any load, so the limit is a number, not a time.
      */
     describeWrongSignature(payment: SignedPayment, right: SignedDomain, recover: Recover): Promise<string>;
-    /**
-     * Signs a payment as the payer.
-     *
-     * @throws {ConfigurationError} when a term is missing, misspelt or of the wrong kind
-     */
-    sign(signer: PaymentSigner, terms: PayerTerms): Promise<SignedPayment>;
-    /** `paymentPayload.payload` of a payment, as public clients write it. */
-    write(payment: SignedPayment): object;
-    /** The signed message, member by member, for a person. */
-    describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
   };
+
+/** The off-chain half of a payment method: what payers sign and send. Needs no chain, and runs in a browser. */
+export type Method<Scheme extends string = string, Transfer extends string = string> = TakenMethod<
+  Scheme,
+  Transfer
+> & {
+  /** The contract that keeps the nonces of its payments, where that is not their token. */
+  readonly nonceSpace?: Address;
+  /** The contract that payers approve on a token before they can pay with it. */
+  readonly spender?: Address;
+  /** The chain states that refuse a payment of this method, in the order in which they are reported. */
+  readonly stateRefusals: StateRefusals;
+  /** The members of an offer's `extra` without which nobody can sign a payment for it. */
+  readonly offerNeeds: readonly string[];
+  /**
+   * Signs a payment as the payer.
+   *
+   * @throws {ConfigurationError} when a term is missing, misspelt or of the wrong kind
+   */
+  sign(signer: PaymentSigner, terms: PayerTerms): Promise<SignedPayment>;
+  /** `paymentPayload.payload` of a payment, as public clients write it. */
+  write(payment: SignedPayment): object;
+  /** The signed message, member by member, for a person. */
+  describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
+};
 
 /** How payments of a version may be made on a network, for `GET /supported`; first the way that needs nothing in `extra`. */
 export function kindsOf(
-  methods: readonly Method[],
+  methods: readonly TakenMethod[],
   network: ServedNetwork & Pick<Network, "caip2">,
   x402Version: X402Version,
 ): Supported["kinds"] {

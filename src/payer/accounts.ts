@@ -27,6 +27,11 @@ export const harnessAccounts = {
     address: "0x6855eD7c4cCF4A5954B835F75a66795D49dF0386",
     privateKey: "0x864c6a534cbc15a64039d97b0174f579a4373fce230ad7b3a6067caa71f03c5b",
   },
+  /** Signs claims and refunds of channels for shops that leave it to the facilitator. */
+  authorizer: {
+    address: "0xFf59497f1Ed293Bbcf4977D8BDB81e4A878498b4",
+    privateKey: "0xcb927a6fd347508113d2bf117a5e8e91efa666ebcca963e0b52bc6f209911f30",
+  },
   pauser: {
     address: "0x82Eaa43e0452C9212168B97F800e85Be1596be1E",
     privateKey: "0x856ddd2f2c27be24a3c05d6e0443bda4f182598649193ffdcb9c399a0830492c",

@@ -9,6 +9,7 @@ import {
   type SettleErrorReasonV2,
   situations,
 } from "./catalogue.ts";
+import { channelReasons } from "./channel-reasons.ts";
 import type { Hex } from "./hex.ts";
 import { bytes32 } from "./primitives.ts";
 import { settlementStates } from "./settlement-query.ts";
@@ -70,13 +71,19 @@ const warnings = z
   })
   .optional();
 
+/** The members of answers that belong to one scheme. */
+const extra = z
+  .record(z.string(), z.unknown())
+  .meta({ description: "Of scheme batch-settlement: the state of the channel" })
+  .optional();
+
 const verdict = { payer, network, authContext: authContextSchema };
 const refusal = {
-  invalidReason: z.enum([...invalidReasons, ...referenceReasons]),
+  invalidReason: z.enum([...invalidReasons, ...referenceReasons, ...channelReasons]),
   invalidMessage: z.string().meta({ description: "What is wrong, in a sentence" }),
 };
 
-const validAnswer = z.object({ isValid: z.literal(true), ...verdict, warnings });
+const validAnswer = z.object({ isValid: z.literal(true), ...verdict, warnings, extra });
 const invalidAnswer = z.object({
   isValid: z.literal(false),
   ...refusal,
@@ -93,18 +100,20 @@ export const verifyAnswerDocument = z.object({
   ...z.object(refusal).partial().shape,
   ...verdict,
   warnings,
+  extra,
   ...nextStepSchema,
 });
 
 export type VerifyAnswer = Alternatives<z.infer<typeof validAnswer>, z.infer<typeof invalidAnswer>>;
 
-const uint256Text = z
-  .string()
-  .meta({ description: "What was settled, of scheme upto: in the asset's smallest unit, as decimal digits" });
+const uint256Text = z.string().meta({
+  description:
+    "What was settled, of schemes upto and batch-settlement: in the asset's smallest unit, as decimal digits",
+});
 
 const outcome = { network, payer };
 const failure = {
-  errorReason: z.enum([...settleErrorReasonsV2, ...referenceReasons]),
+  errorReason: z.enum([...settleErrorReasonsV2, ...referenceReasons, ...channelReasons]),
   errorMessage: z.string().meta({ description: "What happened, in a sentence" }),
 };
 
@@ -117,6 +126,7 @@ const settledAnswer = z.object({
   ...outcome,
   amount: uint256Text.optional(),
   warnings,
+  extra,
 });
 const failedAnswer = z.object({
   success: z.literal(false),
@@ -139,6 +149,7 @@ export const settleAnswerDocument = z.object({
   }),
   amount: uint256Text.optional(),
   warnings,
+  extra,
   ...outcome,
   ...z.object(failure).partial().shape,
   ...nextStepSchema,
@@ -193,6 +204,13 @@ const supportedKind = z.object({
       facilitatorAddress: z
         .string()
         .meta({ description: "Of scheme upto: who submits the payments. Sellers put it into extra" })
+        .optional(),
+      receiverAuthorizer: z
+        .string()
+        .meta({
+          description:
+            "Of scheme batch-settlement: who signs claims and refunds for shops without a key of their own",
+        })
         .optional(),
     })
     .optional(),

@@ -276,10 +276,13 @@ export type InvalidReason = keyof typeof reasons;
 
 export const invalidReasons = Object.keys(reasons) as [InvalidReason, ...InvalidReason[]];
 
+/** The reasons of a scheme that has a list of its own, of which web pages with the fixtures load nothing: `channel-reasons.ts`. */
+export type SchemeReason = `invalid_batch_settlement_evm_${string}`;
+
 /** The errorReason of a v2 settle: the verify reason itself, a pending settlement, or "could not tell". */
 export type SettleErrorReasonV2 = InvalidReason | "settlement_pending" | "unexpected_settle_error";
 
-export type SettleErrorReason = SettleErrorReasonV1 | SettleErrorReasonV2;
+export type SettleErrorReason = SettleErrorReasonV1 | SettleErrorReasonV2 | SchemeReason;
 
 /** The situations in which a payment is refused. */
 export type RefusedSituation = {
@@ -331,14 +334,19 @@ export function reasonOf(situation: RefusedSituation): InvalidReason {
   return invalidReasons.find((reason) => situation in reasons[reason].situations) as InvalidReason;
 }
 
+/** Other names for reasons. */
+export type ReasonNames = Readonly<
+  Partial<Record<InvalidReason | SchemeReason, InvalidReason | SchemeReason>>
+>;
+
 /** A refusal as its payment method and its version of the protocol name the reason. */
 export function withReasonOfMethod<R extends Invalid | undefined>(
   refusal: R,
-  { words, x402Version }: { words: { reasons: typeof permit2Reasons }; x402Version: 1 | 2 },
+  { words, x402Version }: { words: { reasons: ReasonNames }; x402Version: 1 | 2 },
 ): R {
+  const names: ReasonNames = reasonsOfV2;
   const reason =
-    refusal &&
-    (words.reasons[refusal.reason] ?? (x402Version === 2 ? reasonsOfV2[refusal.reason] : undefined));
+    refusal && (words.reasons[refusal.reason] ?? (x402Version === 2 ? names[refusal.reason] : undefined));
   return reason === undefined ? refusal : { ...refusal, reason };
 }
 
@@ -349,7 +357,7 @@ export type InvalidPart = "payload" | "requirements";
 export type Invalid = {
   /** From it follows what the client should do. */
   situation: Situation;
-  reason: InvalidReason;
+  reason: InvalidReason | SchemeReason;
   /** One sentence for the caller: what is wrong and what would be right. Never internal error text. */
   message: string;
   /** The message without the advice that may follow. */
@@ -414,7 +422,8 @@ export function settleErrorReason(
   x402Version: 1 | 2,
 ): SettleErrorReason {
   if (x402Version === 2) return reason;
-  return situations[situation].settleV1 ?? reasons[reason].settleV1;
+  // Version 1 has no scheme with reasons of its own.
+  return situations[situation].settleV1 ?? reasons[reason as InvalidReason].settleV1;
 }
 
 /** The members as they are written; in expected answers the seconds may be a placeholder. */

@@ -28,6 +28,8 @@ export type ServedNetwork = {
   gasSponsoring?: readonly GasSponsoring[] | undefined;
   /** How strict the facilitator is if the specification does not decide; `spec` by default, which accepts what it does not forbid. */
   strictness?: Strictness | undefined;
+  /** Who signs claims and refunds of scheme “batch-settlement” for shops without a key of their own; nobody by default. */
+  receiverAuthorizer?: Address | undefined;
   /** Which names its reasons have; `spec` by default. */
   reasons?: Dialect | undefined;
 };
@@ -42,10 +44,12 @@ export type GasSponsoring = (typeof gasSponsorings)[number];
 
 /** The requirements of one payment method, besides those of all. */
 export type MethodTerms = {
-  /** The transfer method that an asset must have. */
+  /** The transfer method that an asset must have; “any” where its tokens were moved before. */
   readonly transfer: string;
   /** True if what is signed is a maximum, of which settle may take less. */
   readonly takesLess: boolean;
+  /** “own” if its checks judge its amounts: what is signed is not the price of one purchase. */
+  readonly amounts?: "own";
   /** The contract that alone may submit a payment, if the payer named one. */
   submitter?(payment: SignedPayment): Address | undefined;
   /** Each finds a problem with what was signed, so that it cannot be settled here; undefined where there is none. */
@@ -131,7 +135,7 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
     if (asset === undefined) {
       return refusals.assetNotAccepted(requirements.asset, network.name, network.assets);
     }
-    if (isPaidBy(asset, method.transfer)) return undefined;
+    if (method.transfer === "any" || isPaidBy(asset, method.transfer)) return undefined;
     // Without a list, only what EIP-3009 needs can be missing.
     const accepted = asset.transfers?.filter((other) => isPaidBy(asset, other)) ?? ["permit2"];
     return refusals.assetPaidOtherwise(requirements.asset, method.transfer, accepted);
@@ -154,6 +158,7 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
 
   valueIsExact({ payment: { limit }, requirements, words }, { assets }, { method, operation }) {
     const { amount, asset } = requirements;
+    if (method.amounts === "own") return undefined;
     if (method.takesLess && operation === "settle") {
       return amount <= limit ? undefined : refusals.amountAboveMaximum(amount, limit);
     }
@@ -167,8 +172,8 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
       ? undefined
       : refusals.tokenDiffers(payment.asset, requirements.asset, words.asset),
 
-  valueIsPositive: ({ payment }, { allowZeroValue = false }) =>
-    payment.limit > 0n || allowZeroValue ? undefined : refusals.valueIsZero(),
+  valueIsPositive: ({ payment }, { allowZeroValue = false }, { method }) =>
+    payment.limit > 0n || allowZeroValue || method.amounts === "own" ? undefined : refusals.valueIsZero(),
 };
 
 /** The pure checks in which no setting has a part once it is known that the payment was signed for us. */

@@ -1,4 +1,4 @@
-import type { InvalidReason, ReferenceReason, Situation } from "./catalogue.ts";
+import type { Invalid, InvalidReason, ReferenceReason, Situation } from "./catalogue.ts";
 import type { PaymentWords } from "./signed-payment.ts";
 import type { NameReason } from "./write-answers.ts";
 
@@ -7,13 +7,14 @@ import type { NameReason } from "./write-answers.ts";
  * the specification. Beside the catalogue, since web pages with the fixtures do not need it.
  */
 
-type Name = ReferenceReason | InvalidReason;
+type Reason = Invalid["reason"];
+type Name = ReferenceReason | Reason;
 
 /** Its name for a reason or in a situation: of both operations, or of each. */
 type Names = Name | { verify: Name; settle: Name };
 
 /** By reason. Those that only payments by Permit2 have are its own already. */
-const byReason: Readonly<Partial<Record<InvalidReason, Names>>> = {
+const byReason: Readonly<Partial<Record<Reason, Names>>> = {
   invalid_exact_evm_payload_recipient_mismatch: "invalid_exact_evm_recipient_mismatch",
   invalid_exact_evm_payload_authorization_value: "invalid_exact_evm_authorization_value",
   invalid_exact_evm_payload_signature: "invalid_exact_evm_signature",
@@ -37,9 +38,7 @@ const reverted = { eip3009: failed, permit2: failed, upto: "invalid_upto_evm_tra
 
 /** By situation, for reasons that it tells apart. */
 const bySituation: Readonly<
-  Partial<
-    Record<InvalidReason, Partial<Record<Situation, Partial<Record<PaymentWords["reference"], Names>>>>>
-  >
+  Partial<Record<Reason, Partial<Record<Situation, Partial<Record<PaymentWords["reference"], Names>>>>>>
 > = {
   invalid_network: { networks_differ: { eip3009: "invalid_exact_evm_network_mismatch" } },
   invalid_transaction_state: {

@@ -1,4 +1,4 @@
-import type { InvalidReason } from "./catalogue.ts";
+import type { ReasonNames } from "./catalogue.ts";
 import {
   type Address,
   addressWord,
@@ -51,7 +51,7 @@ export type PaymentWords = {
   readonly endsSaid: string;
   readonly includesBounds: boolean;
   /** Its own names for reasons that other methods name differently. */
-  readonly reasons: Readonly<Partial<Record<InvalidReason, InvalidReason>>>;
+  readonly reasons: ReasonNames;
   /** By which names the reference facilitator refuses it: see `reference-reasons.ts`. */
   readonly reference: "eip3009" | "permit2" | "upto";
   /** Who decides in the end whether a signature counts: `The token`. */

@@ -1,7 +1,6 @@
 import type { AuthContext, ProblemDetails, SettleAnswer, VerifyAnswer, Written } from "./answers.ts";
 import {
   type Invalid,
-  type InvalidReason,
   nextStepOfRefusal,
   type ReferenceReason,
   settleErrorReason,
@@ -15,19 +14,23 @@ export type NameReason = (
   refusal: Invalid,
   operation: "verify" | "settle",
   envelope: Envelope | PaymentRequest,
-) => InvalidReason | ReferenceReason;
+) => Invalid["reason"] | ReferenceReason;
 
-/** The verdict of a verify: valid when nothing refuses the payment. Only a good one is warned of. */
+/** The members of a good answer that belong to one scheme: `extra`. */
+export type AnswerExtra = { readonly extra?: Readonly<Record<string, unknown>> | undefined };
+
+/** The verdict of a verify: valid when nothing refuses the payment. Only a good one is warned of, and has a scheme's `extra`. */
 export function verifyAnswer(
   envelope: Envelope,
   refusal: Invalid | undefined,
   authContext: AuthContext,
   warnings: readonly Warning[],
   nameReason: NameReason | undefined,
+  { extra }: AnswerExtra = {},
 ): Written<VerifyAnswer> {
   const rest = { ...payerMember(envelope), network: envelope.network, authContext };
   return refusal === undefined
-    ? { isValid: true, ...rest, ...warningsMember(warnings) }
+    ? { isValid: true, ...rest, ...warningsMember(warnings), ...(extra && { extra }) }
     : {
         isValid: false,
         invalidReason: nameReason?.(refusal, "verify", envelope) ?? refusal.reason,
@@ -48,8 +51,13 @@ export function settledAnswer(
   transaction: string,
   amount: bigint | undefined,
   warnings: readonly Warning[],
+  { extra }: AnswerExtra = {},
 ): Written<SettleAnswer> {
-  const rest = { ...(amount !== undefined && { amount: `${amount}` }), ...warningsMember(warnings) };
+  const rest = {
+    ...(amount !== undefined && { amount: `${amount}` }),
+    ...warningsMember(warnings),
+    ...(extra && { extra }),
+  };
   return { success: true, transaction, network: envelope.network, ...payerMember(envelope), ...rest };
 }
 

@@ -1,3 +1,4 @@
+import type { NetworkConfig } from "../../config/serve-config.ts";
 import { encodeFields, encodeWhole, type TransactionFields } from "../../protocol/encode-transaction.ts";
 import {
   type Address,
@@ -49,6 +50,24 @@ export function createLocalSigner(privateKey: Hex): CoinSigner {
   return { address, signTransaction: sign, signTransfer: sign };
 }
 
+/**
+ * What a network needs to sign claims and refunds of channels for shops, by a key of this process.
+ *
+ * @throws KitError when the key is none
+ */
+export function createAuthorizer(
+  privateKey: Hex,
+): Required<Pick<NetworkConfig, "receiverAuthorizer" | "signAsAuthorizer">> {
+  const { key, address } = readKey(privateKey);
+  return {
+    receiverAuthorizer: address,
+    signAsAuthorizer(digest) {
+      const { rs, recoveryId } = signDigest(Buffer.from(digest.slice(2), "hex"), key);
+      return `0x${Buffer.from(rs).toString("hex")}${recoveryId === 0 ? "1b" : "1c"}`;
+    },
+  };
+}
+
 function hashOf(bytes: Hex): Uint8Array {
   return keccakBytes(Buffer.from(bytes.slice(2), "hex"));
 }
@@ -60,7 +79,7 @@ function readKey(privateKey: Hex): { key: Uint8Array; address: Address } {
     return { key, address: addressOfPublicKey(publicKeyOf(key)) };
   } catch {
     throw new KitError(
-      "An operator's private key must be 32 bytes of hex after 0x, above zero and below the order of secp256k1",
+      "A private key must be 32 bytes of hex after 0x, above zero and below the order of secp256k1",
     );
   }
 }

@@ -17,6 +17,7 @@ const all = [
   "0011-gifts",
   "0012-gift-organizations",
   "0013-contracts",
+  "0014-channels",
 ];
 
 describe.each(backends)("on $name", (backend) => {
@@ -59,7 +60,7 @@ describe.each(backends)("on $name", (backend) => {
   test("refuses a database that is behind, and says how to migrate it", async () => {
     const refusal = await requireMigrated(db).catch((error) => error);
     expect(refusal.message).toMatchInlineSnapshot(
-      `"The database is behind this version: it lacks 0001-initial, 0002-operations, 0003-listings, 0004-pepper, 0005-resources, 0006-payers, 0007-payer-code, 0008-methods, 0009-pay-to, 0010-permit2, 0011-gifts, 0012-gift-organizations, 0013-contracts"`,
+      `"The database is behind this version: it lacks 0001-initial, 0002-operations, 0003-listings, 0004-pepper, 0005-resources, 0006-payers, 0007-payer-code, 0008-methods, 0009-pay-to, 0010-permit2, 0011-gifts, 0012-gift-organizations, 0013-contracts, 0014-channels"`,
     );
     expect(refusal.hints).toMatchInlineSnapshot(`
       [

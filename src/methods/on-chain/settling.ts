@@ -9,6 +9,7 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import type { AnswerExtra } from "../../protocol/write-answers.ts";
 import type { PaymentSigner } from "../payer-terms.ts";
 
 /** One payment as it is settled, and to whom it goes. */
@@ -17,6 +18,8 @@ export type SettleCall = {
   recipient: Address;
   /** The amount to settle, if it is less than the signature allows. */
   amount?: bigint | undefined;
+  /** The amount that the seller asks for, where it may be another than the signed one; known of new payments alone. */
+  price?: bigint;
   /** The settlement's id, for observers of what is asked about it. */
   id?: Hex;
   /** The codes behind the calldata of its transaction. */
@@ -55,6 +58,45 @@ export type ApprovingPayer = {
   keySigner(): { readonly address: Address; signDigest(digest: Hex): Hex };
 };
 
+/** What an organization has asked for before. */
+export type KnownActions = {
+  /** Returns true if a request was refused, or has its answer: the same is a new one then. */
+  isClosed(payment: SignedPayment): Promise<boolean>;
+  /** The newest settlements for the same receiver. */
+  recent(): Promise<readonly RecentAction[]>;
+};
+
+export type RecentAction = {
+  method: string;
+  asset: Address;
+  nonce: Hex;
+  isOpen: boolean;
+  blockNumber: bigint | null;
+};
+
+/** Channels by their ids, or all of a receiver for a token. */
+export type OwnedChannels = {
+  ids: readonly Hex[];
+  /** True if the payment may open one of them. */
+  opens: boolean;
+  receiver?: { receiver: Address; token: Address };
+  /** The refusal for other organizations. */
+  refuse(): Invalid;
+};
+
+/** A channel that a payment opens, and the amounts that it moves. */
+export type ChannelMoves = {
+  opened?: { id: Hex; receiver: Address; token: Address; payer: Address };
+  moves: readonly ChannelMove[];
+};
+
+/** `channel` is its id; for what is paid out, which has no channel, null. */
+export type ChannelMove = {
+  kind: "deposit" | "claim" | "refund" | "settle";
+  channel: Hex | null;
+  amount: bigint;
+};
+
 /** How one payment is settled: what is simulated, and sent if nothing stands against it. */
 export type Plan = {
   /** The payment, without an approval that is not used. */
@@ -74,6 +116,16 @@ export type Plan = {
   first?: PayerTransaction | undefined;
   /** True if the payment brings an approval, in the place of the one that was there before. */
   bringsApproval?: boolean;
+  /** The transaction of somebody else that has settled the payment already: nothing is simulated then, nor sent. */
+  settledBy?: Payout | undefined;
+  /** `extra` of a good verify. */
+  extra?: AnswerExtra["extra"];
+};
+
+/** What the answer about a settled payment says besides its transaction; `invalid` where that did less than was asked for. */
+export type SettledAnswer = AnswerExtra & {
+  amount?: bigint | undefined;
+  invalid?: Invalid | undefined;
 };
 
 /** The gas of a transaction with one payment. */
@@ -162,6 +214,27 @@ export type Settling = {
    * judged anew then, since a payer gets those coins once. Asked where that would be refused
    */
   plan(chain: Chain, call: SettleCall, isUnderWay?: () => Promise<boolean>): Plan | Promise<Plan | Invalid>;
+  /** Verifies a payment that is not settled by itself, such as a voucher; `plan` is not asked for it then. */
+  judge?(chain: Chain, call: SettleCall): Promise<Invalid | AnswerExtra>;
+  /**
+   * Names what can be asked for again and again, such as a claim: gives it the nonce and window of the request for the same that is
+   * open, or of a new one. `known` is what the organization has asked for before.
+   */
+  identify?(chain: Chain, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
+  /** The channels that only the organization may use a payment on that opened them; none by default. */
+  ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels | undefined;
+  /** What a payment does to channels, for the ledger; nothing by default. */
+  channelMoves?(call: SettleCall, network: NetworkConfig): ChannelMoves;
+  /**
+   * Reads what the answer about a settled payment says, where that is more than its transaction.
+   *
+   * @param proven by which transaction it was settled, and in which block
+   */
+  describeSettled?(
+    chain: Chain,
+    call: SettleCall,
+    proven: Pick<Payout, "hash" | "blockNumber">,
+  ): Promise<SettledAnswer>;
   /**
    * Why {@link Plan.first} would not work out: it would revert, or the node cannot simulate what comes after it, and state stands
    * against the payment; undefined where nothing is known against it.

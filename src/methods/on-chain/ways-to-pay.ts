@@ -2,19 +2,20 @@ import { readClaimedCodes } from "../../protocol/builder-code.ts";
 import type { ServedNetwork } from "../../protocol/checks.ts";
 import { createRequestParser, type RequestParser } from "../../protocol/requests.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
-import type { Method } from "../method.ts";
+import { batchSettlementMethods } from "../batch-settlement/batch-settlement-methods.ts";
+import type { TakenMethod } from "../method.ts";
 import { methods } from "../methods.ts";
 import type { Settling, Usage } from "./settling.ts";
 import { settlings } from "./table.ts";
 
 /** The payment methods that a service takes, each by its name: what it signs, and how it moves money. */
 export type WaysToPay = {
-  readonly methods: readonly Method[];
+  readonly methods: readonly TakenMethod[];
   /** Reads requests that are paid in any of these ways. */
   readonly parse: RequestParser;
   /** Returns true if payments of that name are known; the ledger may hold some of a later version of the service. */
   knows(name: string): boolean;
-  methodOf(name: string): Method;
+  methodOf(name: string): TakenMethod;
   settlingOf(name: string): Settling;
   /** The usage of a plain payment on a network that is settled alone, or recovered: the maximum over the methods of its assets. */
   usual(network: ServedNetwork): { settlement: Usage; recovery: Usage };
@@ -22,7 +23,7 @@ export type WaysToPay = {
 
 /** Makes the table. The methods are in the order in which they are asked whether a payload is theirs. */
 export function createWaysToPay(
-  all: readonly [Method, ...Method[]],
+  all: readonly [TakenMethod, ...TakenMethod[]],
   settlings: readonly Settling[],
 ): WaysToPay {
   const methodByName = new Map(all.map((method) => [method.name, method]));
@@ -69,5 +70,5 @@ function found<T>(entry: T | undefined, name: string): T {
   return entry;
 }
 
-/** All of them. */
-export const waysToPay = createWaysToPay(methods, settlings);
+/** All of them: those of the tables, and a scheme that the service alone knows. */
+export const waysToPay = createWaysToPay([...methods, ...batchSettlementMethods], settlings);

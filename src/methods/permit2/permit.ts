@@ -8,13 +8,12 @@ import {
 } from "../../protocol/hex.ts";
 import { digestUnder } from "../eip712.ts";
 
+export { permit2Address, permit2Separator } from "../permit2-domain.ts";
+
 /*
  * The message that payers sign for Permit2: a `PermitWitnessTransferFrom` of its SignatureTransfer, to a proxy of x402 that may
  * only pay the address in the witness. Sources: Uniswap/permit2, and the contracts of x402.
  */
-
-/** The same on every chain that this service knows. */
-export const permit2Address: Address = "0x000000000022D473030F116dDEE9F6B43aC78BA3";
 
 /** The spenders that payers sign for: of scheme “exact” and of scheme “upto”. */
 export const exactProxyAddress: Address = "0x402085c248EeA27D92E8b30b2C58ed07f9E20001";
@@ -59,16 +58,6 @@ export const permitTypehashes = {
     upto: keccak256Text(primaryType(witnesses.upto)),
   },
 } as const;
-
-const domainTypehash = keccak256Text("EIP712Domain(string name,uint256 chainId,address verifyingContract)");
-const nameHash = keccak256Text("Permit2");
-
-/** The domain separator of Permit2 on a chain, as its `DOMAIN_SEPARATOR()` gives it. It has no version. */
-export function permit2Separator(chainId: number): Hex {
-  return keccak256(
-    `${domainTypehash}${nameHash.slice(2)}${uintWord(BigInt(chainId))}${addressWord(permit2Address)}`,
-  );
-}
 
 /** The EIP-712 hash of what may be taken. */
 export function permittedHash({ token, amount }: Pick<Permit, "token" | "amount">): Hex {

@@ -1,5 +1,6 @@
 import {
   type Invalid,
+  type InvalidReason,
   isDecidedBy,
   type Situation,
   splitMessage,
@@ -95,7 +96,9 @@ export function explainRefused(
   const mistake = mistakeOfSituation[situation];
   if (mistake === undefined || !isMistakeId(mistake)) {
     const { fact, why, fix } = adviceOnAnswer(reason, { situation, message });
-    return { mistake: reason, situation, title: fact, at, why, fix, reason };
+    // A scheme with reasons of its own is not read here.
+    const mistake = reason as InvalidReason;
+    return { mistake, situation, title: fact, at, why, fix, reason: mistake };
   }
   // It has the facts of this payment.
   const { advice } = splitMessage(message);

@@ -4,7 +4,7 @@ import { viewOf } from "../../methods/people.ts";
 import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import { isDecidedBy } from "../../protocol/catalogue.ts";
 import { errorsSection, reasonTexts } from "../../protocol/catalogue-texts.ts";
-import type { Hex } from "../../protocol/hex.ts";
+import { type Hex, isBytes } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -228,17 +228,19 @@ export function shownBody(
   context: Deployment,
   cut: (signature: Hex) => string,
 ): Record<string, unknown> {
-  const { signature } = request.payment;
-  const isSignature = (text: string) => text.toLowerCase() === signature.toLowerCase();
-  return mask(bodyOf(record, request, context), (text) => (isSignature(text) ? cut(signature) : undefined));
+  const signature = request.payment.signature.toLowerCase();
+  // Vouchers and what is signed for claims of them are signatures too.
+  return mask(bodyOf(record, request, context), (text, name) =>
+    isBytes(text) && (text.toLowerCase() === signature || /signature$/i.test(name)) ? cut(text) : undefined,
+  );
 }
 
 function mask(
   members: Record<string, unknown>,
-  cut: (text: string) => string | undefined,
+  cut: (text: string, name: string) => string | undefined,
 ): Record<string, unknown> {
   const masked = (value: unknown, name: string): unknown => {
-    if (typeof value === "string") return cut(value) ?? maskMember(name, value);
+    if (typeof value === "string") return cut(value, name) ?? maskMember(name, value);
     if (Array.isArray(value)) return value.map((one) => masked(one, name));
     return isRecord(value) ? mask(value, cut) : value;
   };

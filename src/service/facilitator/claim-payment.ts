@@ -1,4 +1,4 @@
-import type { Funds, Transaction } from "../../chain/chain.ts";
+import type { Chain, Funds, Transaction } from "../../chain/chain.ts";
 import { estimateFees } from "../../chain/fees.ts";
 import type { Head } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
@@ -32,6 +32,7 @@ export type ClaimOptions = Waiting & {
   turn: Turn;
   waits: ApprovalWaits;
   ways: WaysToPay;
+  ledger: Pick<Ledger, "claims">;
 };
 
 /** An examined payment that can be claimed: it is known for whom, and to whom it goes. */
@@ -60,13 +61,22 @@ export async function claimPayment(
   const settling = ways.settlingOf(signed.method);
   const { amount } = payment;
   const codes = codesOf(request, network);
-  const asked: SettleCall = { payment: { ...signed, signature }, recipient, id: payment.id, amount, codes };
+  const price = payment.requirements.amount;
+  const asked: SettleCall = {
+    payment: { ...signed, signature },
+    recipient,
+    id: payment.id,
+    amount,
+    price,
+    codes,
+  };
   const planned = await planToSettle(settling, { chain, sponsor }, asked, {
     ...options,
     organizationId: caller.organization.id,
     check: checkFirst,
   });
   if ("reason" in planned) return trail.refuse("simulationSucceeds", planned);
+  if (planned.settledBy !== undefined) return claimSettled(claimant, chain, planned, options);
   // Not narrowed in the functions below otherwise.
   const plan: Plan = planned;
   let takenUp: Invalid | undefined;
@@ -129,9 +139,11 @@ export async function claimPayment(
       return tryToClaim();
     }
 
+    const channels = settling.channelMoves?.(plan.call, network);
     const submission: Submission = {
       claim: {
         ...claimOf(claimant, plan.call.payment, payerCode),
+        ...(channels && { channels }),
         balance: funds.payer,
         balanceBlock: head.number,
       },
@@ -217,14 +229,7 @@ export async function claimNothing(
   const outcome = await gasBudget.within(caller, network, { payer: "plain", cost }, () =>
     ledger.claims.claimNothing(claim, head.number, cost.plain),
   );
-  switch (outcome) {
-    case "claimed":
-      return undefined;
-    case "taken":
-      return refusals.usedHere();
-    case "identifier_reused":
-      throw new IdentifierReusedError(problemDetails.identifierReused);
-  }
+  return refuseUnclaimed(outcome);
 }
 
 /** The ledger's record of a payment. `payerCode` is the hash of the code at the payer's address. */
@@ -256,6 +261,42 @@ function claimOf(
     contract: network.facilitatorContract,
     ...(identifier && { identifier }),
   };
+}
+
+/**
+ * Has the ledger remember a payment that somebody else's transaction has settled: a success like any other. Undefined once it is there.
+ *
+ * @throws GasBudgetError when the organization's gas budget does not cover the row; then nothing was claimed.
+ */
+async function claimSettled(
+  claimant: Claimant,
+  chain: Chain,
+  { call, settledBy }: Plan,
+  { ledger, ways, gasBudget }: Pick<ClaimOptions, "ways" | "gasBudget" | "ledger">,
+): Promise<Invalid | undefined> {
+  const { payment, caller } = claimant;
+  const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
+  const { maxFeePerGas } = estimateFees(head, payment.network, tip);
+  const settling = ways.settlingOf(payment.signed.method);
+  const cost = costOf(settling, settling.transaction([call], payment.network), maxFeePerGas);
+  const channels = settling.channelMoves?.(call, payment.network);
+  const claim = { ...claimOf(claimant, call.payment, null), ...(channels && { channels }) };
+  const outcome = await gasBudget.within(caller, payment.network, { payer: "plain", cost }, () =>
+    ledger.claims.claimNothing(claim, head.number, 0n, settledBy),
+  );
+  return refuseUnclaimed(outcome);
+}
+
+/** Why a payment was not claimed for which nothing is to be sent. */
+function refuseUnclaimed(outcome: "claimed" | "taken" | "identifier_reused"): Invalid | undefined {
+  switch (outcome) {
+    case "claimed":
+      return undefined;
+    case "taken":
+      return refusals.usedHere();
+    case "identifier_reused":
+      throw new IdentifierReusedError(problemDetails.identifierReused);
+  }
 }
 
 function behind({ name }: NetworkConfig): string {

@@ -148,7 +148,9 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       const foreign = checkOwnPayTo(payment.signed, network, recipients[name]);
       if (foreign !== undefined) return object("payToIsOwn", foreign);
       if (network.payTo === "recipients") passed.push("payToIsOwn");
-      const low = belowMinimum(limits[name], payment.signed.limit);
+      const { limit } = payment.signed;
+      const isPriced = limit > 0n || checking.method.amounts !== "own";
+      const low = isPriced ? belowMinimum(limits[name], limit) : undefined;
       if (low !== undefined) return object("minimumIsReached", low);
       passed.push("minimumIsReached");
       const proven = await verifySignature(payment, chain, ways);

@@ -14,6 +14,7 @@ import { type Warning, warningsOf } from "../../protocol/strictness.ts";
 import type { NameReason } from "../../protocol/write-answers.ts";
 import { withEitherSignal } from "../../util/waiting.ts";
 import type { Caller } from "../organizations/organizations.ts";
+import { identifyRequest } from "./channel-owners.ts";
 import type { FacilitatorContext } from "./context.ts";
 import { type IdempotencyKey, settleIdempotently } from "./idempotent.ts";
 import { createSettle } from "./settle.ts";
@@ -23,6 +24,10 @@ import { createVerify, type Verify } from "./verify.ts";
 /** The service without its HTTP: what can be asked of it. */
 export type Facilitator = {
   verify: Verify;
+  /** Names a request for what can be asked for again, by its payment method; those of other methods are named by their payment. */
+  readonly identify: Readonly<
+    Record<string, (request: PaymentRequest, caller: Caller) => Promise<PaymentRequest>>
+  >;
   /**
    * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same success for 24 h; with `repeats`,
    * the identifier that the payment itself carries takes the key's place.
@@ -59,6 +64,16 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
   const networkOf = ({ knownNetwork }: PaymentRequest) => networks.get(knownNetwork.name)?.[0].chain.network;
   return {
     verify: createVerify(context, maxima),
+
+    identify: Object.fromEntries(
+      ways.methods.flatMap(({ name }) => {
+        const { identify } = ways.settlingOf(name);
+        if (identify === undefined) return [];
+        const named = (request: PaymentRequest, caller: Caller) =>
+          identifyRequest(identify, request, caller, context);
+        return [[name, named]];
+      }),
+    ),
 
     settle(request, caller, callerSignal, { idempotency, repeats = false } = {}) {
       return withEither(callerSignal, (signal) => {

@@ -2,6 +2,7 @@ import type { KeptAnswer } from "../../ledger/ledger.ts";
 import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { Hex } from "../../protocol/hex.ts";
+import type { AnswerExtra } from "../../protocol/write-answers.ts";
 import type { SettleablePayment } from "./payment.ts";
 
 /**
@@ -13,7 +14,12 @@ import type { SettleablePayment } from "./payment.ts";
  */
 export type SettleResult =
   | { kind: "invalid"; invalid: Invalid }
-  | { kind: "success"; transaction: Hex | ""; amount?: bigint; delivery: Delivery }
+  | ({
+      kind: "success";
+      transaction: Hex | "";
+      amount?: bigint | undefined;
+      delivery: Delivery;
+    } & AnswerExtra)
   | { kind: "pending"; transaction: Hex };
 
 /** The fate of one success on its way to the caller. */

@@ -7,6 +7,7 @@ import { UndeterminedError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FollowUp } from "../relayer/recovery.ts";
 import { createApprovalWaits } from "./approval-waits.ts";
+import { refuseForeignChannel } from "./channel-owners.ts";
 import { type Claimant, claimNothing, claimPayment } from "./claim-payment.ts";
 import type { FacilitatorContext, Waiting } from "./context.ts";
 import { refuseWithUse, refuseWithUseOnChain } from "./earlier-use.ts";
@@ -28,6 +29,7 @@ import {
 } from "./request-leases.ts";
 import { createRevertDelays } from "./revert-delays.ts";
 import { alreadyDelivered, refuse, type SettleResult, successOf } from "./settle-result.ts";
+import { withSettledAnswer } from "./settled-answer.ts";
 import { accountOf } from "./verify.ts";
 
 /**
@@ -80,11 +82,19 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     const { payment, lanes, recipient, trail } = examined;
     if (recipient === undefined) throw new Error("a payment without a recipient was examined");
     const claimant: Claimant = { ...examined, caller, recipient };
-    const result = await settleOnce();
+    const settling = ways.settlingOf(payment.signed.method);
+    const owned = settling.ownedBy?.(payment.signed, payment.network);
+    const foreign = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
+    if (foreign !== undefined) return refuse(trail.refuse("payToIsOwn", foreign));
+    const settled = await settleOnce();
     trail.publish();
-    const wasHandedOver = result.kind === "invalid" && result.invalid.situation === "settled_before";
-    if (!repeats || !wasHandedOver) return result;
-    return (await successAgain(claimant, ledger)) ?? result;
+    const wasHandedOver = settled.kind === "invalid" && settled.invalid.situation === "settled_before";
+    const again = repeats && wasHandedOver ? await successAgain(claimant, ledger) : undefined;
+    const result = again ?? settled;
+    const { describeSettled } = settling;
+    return describeSettled === undefined
+      ? result
+      : withSettledAnswer(describeSettled, result, payment, context);
 
     async function settleOnce(): Promise<SettleResult> {
       const lease = newLease(payment, caller);
@@ -115,7 +125,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
           const refusal = takesNothing
             ? await claimNothing(claimant, operators[0], { ledger, ways, gasBudget })
             : await withOperator(operators, (lane) =>
-                claimPayment(claimant, lane, { ...waiting, gasBudget, turn, waits, ways }),
+                claimPayment(claimant, lane, { ...waiting, gasBudget, turn, waits, ways, ledger }),
               );
           // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {

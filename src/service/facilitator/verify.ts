@@ -5,9 +5,11 @@ import type { MaximaAccount, Maximum, OpenMaxima } from "../../protocol/open-max
 import { refusals } from "../../protocol/refusals.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { hasPaid, isOpen, isOwn, refuseClosed } from "../../protocol/settlement-rules.ts";
+import type { AnswerExtra } from "../../protocol/write-answers.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { Caller, Organization } from "../organizations/organizations.ts";
 import { askChain } from "./ask-chain.ts";
+import { refuseForeignChannel } from "./channel-owners.ts";
 import type { FacilitatorContext, Lane } from "./context.ts";
 import { refuseWithUse } from "./earlier-use.ts";
 import { createExamine, type Examined } from "./examine.ts";
@@ -16,7 +18,7 @@ import { checkGasMoney, planPayment, unlessMined } from "./payer-transaction.ts"
 import { codesOf, type SettleablePayment } from "./payment.ts";
 
 /**
- * Checks a payment: undefined when it is valid. Throws when that cannot be determined.
+ * Checks a payment: when it is valid undefined, or what its answer has of its scheme. Throws when that cannot be determined.
  *
  * `repeats`: a payment that was settled under its identifier is valid, since settle gives its success again.
  */
@@ -24,7 +26,7 @@ export type Verify = (
   request: PaymentRequest,
   caller: Caller | null,
   options?: { repeats: boolean },
-) => Promise<Invalid | undefined>;
+) => Promise<Invalid | AnswerExtra | undefined>;
 
 /**
  * Makes verify: the examination, the ledger, and then the chain, which runs the real `settle` by `eth_call`. A payer without
@@ -38,8 +40,9 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
   const examine = createExamine(context);
 
   return async (request, caller, { repeats } = { repeats: false }) => {
-    const refusal = await verify(request, caller, repeats);
-    const answered = refusal && (await refuseWithUse(context, refusal, request, caller?.organization.id));
+    const verdict = await verify(request, caller, repeats);
+    if (verdict === undefined || !("reason" in verdict)) return verdict;
+    const answered = await refuseWithUse(context, verdict, request, caller?.organization.id);
     return withReasonOfMethod(answered, request);
   };
 
@@ -47,7 +50,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     request: PaymentRequest,
     caller: Caller | null,
     repeats: boolean,
-  ): Promise<Invalid | undefined> {
+  ): Promise<Invalid | AnswerExtra | undefined> {
     const examined = await examine(request, "verify", caller);
     if ("reason" in examined) return examined;
     const { payment, lanes, trail } = examined;
@@ -57,12 +60,12 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       if (closed !== undefined) return trail.refuse("authorizationIsFree", closed);
     }
     trail.pass("authorizationIsFree");
-    const refusal =
+    const verdict =
       settlement === null
         ? await withOperator(lanes ?? notServed(payment.network.name), (lane) => askAbout(examined, lane))
         : undefined;
     trail.publish();
-    return refusal;
+    return verdict;
   }
 
   /** The refusal of a payment that is claimed; undefined where settle may still answer with its success. */
@@ -81,20 +84,30 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
   }
 
   /** Plans a new payment, and asks the chain about it. */
-  async function askAbout(examined: Examined, lane: Lane): Promise<Invalid | undefined> {
+  async function askAbout(examined: Examined, lane: Lane): Promise<Invalid | AnswerExtra | undefined> {
     const { request, payment, caller, signature, recipient, trail } = examined;
     const { chain, sponsor } = lane;
     const { signed } = payment;
     const { asset, payer } = signed;
     const settling = ways.settlingOf(signed.method);
+    const owned = settling.ownedBy?.(signed, payment.network);
+    const foreign = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
+    if (foreign !== undefined) return trail.refuse("payToIsOwn", foreign);
     const asked: SettleCall = {
       payment: { ...signed, signature },
       recipient: recipient ?? payer,
       id: payment.id,
+      price: payment.requirements.amount,
       codes: codesOf(request, payment.network),
     };
+    if (settling.judge !== undefined) {
+      trail.publish();
+      const judged = await settling.judge(chain, asked);
+      return "reason" in judged ? trail.refuse("simulationSucceeds", judged) : judged;
+    }
     const plan = await planPayment(settling, lane, asked);
     if ("reason" in plan) return trail.refuse("simulationSucceeds", plan);
+    if (plan.settledBy !== undefined) return { extra: plan.extra };
     const { first, bringsApproval = false } = plan;
     const seen = await askChain(examined, chain, settling, plan, {
       // What is verified is counted against them.
@@ -112,6 +125,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
       },
     });
     if ("reason" in seen) return seen;
+    if (plan.extra !== undefined) return { extra: plan.extra };
     if (seen.funds === undefined || caller === null) return undefined;
     const uncovered = await findUncovered(payment, caller, {
       id: payment.id,

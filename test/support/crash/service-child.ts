@@ -1,6 +1,6 @@
 // A service in its own process, which kills itself at the step named by its argument.
 import { z } from "zod";
-import { createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
+import { createAuthorizer, createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
@@ -36,7 +36,13 @@ const wrap =
     ? options.dieAt && stopAt(options.dieAt, die)
     : refuseLarge(options.takesBytes, die);
 const service = await createWrappedService(wrap, {
-  networks: [{ ...localNetwork(options), payTo: "recipients" }],
+  networks: [
+    {
+      ...localNetwork(options),
+      payTo: "recipients",
+      ...createAuthorizer(harnessAccounts.authorizer.privateKey),
+    },
+  ],
   signers: [first, ...others],
   sponsor: createLocalSigner(harnessAccounts.sponsor.privateKey),
   database: await openMigrated(options.databaseUrl),

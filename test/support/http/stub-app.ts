@@ -80,6 +80,7 @@ export async function startStubApp(
     warningsOf: () => [],
     findSettlement: async () => null,
     listSettlements: async () => ({ settlements: [], next: null }),
+    identify: {},
     supported: () => ({ kinds: [], extensions: [], signers: {} }),
   };
 

@@ -331,6 +331,47 @@ const contracts: Migration = {
   },
 };
 
+const channels: Migration = {
+  name: "0014-channels",
+  summary:
+    "channels of scheme batch-settlement, the organizations that opened them, and what was moved in them",
+
+  async up(db) {
+    await db.schema
+      .createTable("channels")
+      .addColumn("chain_id", "bigint", (column) => column.notNull())
+      .addColumn("id", "text", (column) => column.notNull())
+      .addColumn("network", "text", (column) => column.notNull())
+      .addColumn("organization_id", "text", (column) => column.notNull())
+      .addColumn("payer", "text", (column) => column.notNull())
+      .addColumn("receiver", "text", (column) => column.notNull())
+      .addColumn("asset", "text", (column) => column.notNull())
+      .addColumn("opened_at", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("channels_key", ["chain_id", "id"])
+      .execute();
+    await db.schema
+      .createIndex("channels_of_organization")
+      .on("channels")
+      .columns(["organization_id", "chain_id", "receiver"])
+      .execute();
+    // Without a reference to settlements, which are archived one day: what was moved stays.
+    await db.schema
+      .createTable("channel_moves")
+      .addColumn("settlement_id", "text", (column) => column.notNull())
+      .addColumn("chain_id", "bigint", (column) => column.notNull())
+      .addColumn("channel_id", "text", (column) => column.notNull())
+      .addColumn("kind", "text", (column) => column.notNull())
+      .addColumn("amount", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("channel_moves_key", ["settlement_id", "channel_id", "kind"])
+      .execute();
+    await db.schema
+      .createIndex("channel_moves_of_channel")
+      .on("channel_moves")
+      .columns(["chain_id", "channel_id"])
+      .execute();
+  },
+};
+
 /** By how a parameter is written: `?` in SQLite, `$1` in Postgres. */
 function isSqlite(db: Database): boolean {
   return sql`${1}`.compile(db).sql === "?";
@@ -375,4 +416,5 @@ export const migrations: readonly Migration[] = [
   gifts,
   giftOrganizations,
   contracts,
+  channels,
 ];

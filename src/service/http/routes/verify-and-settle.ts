@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
-import { channels, type RequestResult } from "../../../observe/channels/channels.ts";
+import { channels, type Message, type RequestResult } from "../../../observe/channels/channels.ts";
 import type { Metrics } from "../../../observe/metrics/metrics.ts";
 import type { SettleAnswer, VerifyAnswer, Written } from "../../../protocol/answers.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
@@ -14,7 +14,7 @@ import {
   problemDetails,
   problemMediaType,
 } from "../../../protocol/problems.ts";
-import type { Envelope, ParsedRequest, RequestParser } from "../../../protocol/requests.ts";
+import type { Envelope, ParsedRequest, PaymentRequest, RequestParser } from "../../../protocol/requests.ts";
 import { settlementPath } from "../../../protocol/routes.ts";
 import {
   pendingProblem,
@@ -54,9 +54,10 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
   async function answer(request: FastifyRequest): Promise<Written<VerifyAnswer>> {
     const { caller } = request;
     const parsed = readPaymentRequest(request, "verify", { facilitator, parse, knownNetworks });
-    const refusal = parsed.ok
+    const verdict = parsed.ok
       ? await facilitator.verify(parsed.request, caller, { repeats: asksForRepeats(request) })
       : parsed.invalid;
+    const [refusal, extra] = verdict !== undefined && "reason" in verdict ? [verdict] : [undefined, verdict];
     const warnings = parsed.ok && refusal === undefined ? facilitator.warningsOf(parsed.request) : [];
     request.result =
       refusal === undefined ? { outcome: "valid", ...warningsMember(warnings) } : invalidResult(refusal);
@@ -68,7 +69,7 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
       timestamp: new Date(now()).toISOString(),
     };
     const envelope = parsed.ok ? parsed.request : parsed.envelope;
-    return verifyAnswer(envelope, refusal, authContext, warnings, facilitator.nameReason);
+    return verifyAnswer(envelope, refusal, authContext, warnings, facilitator.nameReason, extra);
   }
 };
 
@@ -94,9 +95,17 @@ export const settleRoute: FastifyPluginAsync<{
       request.result = invalidResult(parsed.invalid);
       return refusedSettleAnswer(parsed.envelope, parsed.invalid, facilitator.nameReason);
     }
-    const payment = parsed.request;
+    const caller = callerOf(request);
+    const identify = facilitator.identify[parsed.request.payment.method];
+    let payment = parsed.request;
+    if (identify !== undefined) {
+      const named = await identify(payment, caller);
+      channels.request.publish(() => requestMessage(request, "settle", named));
+      request.payment = named;
+      payment = named;
+    }
     reply.header("location", settlementPath(payment.settlementId));
-    const result = await facilitator.settle(payment, callerOf(request), callerLeft(request), repetition);
+    const result = await facilitator.settle(payment, caller, callerLeft(request), repetition);
     switch (result.kind) {
       case "invalid":
         request.result = invalidResult(result.invalid);
@@ -124,7 +133,7 @@ export const settleRoute: FastifyPluginAsync<{
           },
         });
         holdLastByte(reply, result.delivery, { noProxies });
-        return settledAnswer(payment, result.transaction, result.amount, warnings);
+        return settledAnswer(payment, result.transaction, result.amount, warnings, result);
       }
       case "pending":
         request.result = { outcome: "pending", transaction: result.transaction };
@@ -172,8 +181,23 @@ export function readPaymentRequest(
   parsed.request = withShopsResource(parsed.request, request.headers["idempotency-key"]);
   const payment = parsed.request;
   request.payment = payment;
+  // What is named later is published then.
+  const isNamed = operation === "verify" || facilitator.identify[payment.payment.method] === undefined;
+  if (isNamed) channels.request.publish(() => requestMessage(request, operation, payment));
+  const { identifierProblem } = payment;
+  const isIgnored =
+    parsed.requiresIdentifier !== true && facilitator.networkOf(payment)?.strictness === "reference";
+  if (identifierProblem !== undefined && !isIgnored) throw new ProblemError("malformed", identifierProblem);
+  return parsed;
+}
+
+function requestMessage(
+  request: FastifyRequest,
+  operation: Operation,
+  payment: PaymentRequest,
+): Message<"request"> {
   const { serviceId, id: requestId } = request;
-  channels.request.publish(() => ({
+  return {
     kind: "request",
     at: Date.now(),
     serviceId,
@@ -183,12 +207,7 @@ export function readPaymentRequest(
     settlementId: payment.settlementId,
     payment,
     body: request.receivedBytes?.text,
-  }));
-  const { identifierProblem } = payment;
-  const isIgnored =
-    parsed.requiresIdentifier !== true && facilitator.networkOf(payment)?.strictness === "reference";
-  if (identifierProblem !== undefined && !isIgnored) throw new ProblemError("malformed", identifierProblem);
-  return parsed;
+  };
 }
 
 /** How a request ended whose payment is invalid. */

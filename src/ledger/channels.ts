@@ -1,0 +1,164 @@
+import type { Kysely, Transaction } from "kysely";
+import type { Address, Hex } from "../protocol/hex.ts";
+import type { NetworkName } from "../protocol/networks.ts";
+import { type LedgerTables, lowerCase } from "./rows.ts";
+import type { ChannelMoveKind, Claim } from "./settlement.ts";
+
+/*
+ * Channels of scheme “batch-settlement”. The organization that opened one alone may have its claims and refunds signed by the
+ * facilitator: it is written down with the claim of the deposit, and never changes.
+ */
+
+/** A channel, and what was moved in it by settled transactions of the service, in the asset's smallest unit. */
+export type KnownChannel = {
+  id: Hex;
+  network: NetworkName;
+  chainId: number;
+  organizationId: string;
+  payer: Address;
+  receiver: Address;
+  asset: Address;
+  openedAt: number;
+  deposited: bigint;
+  claimed: bigint;
+  refunded: bigint;
+};
+
+export type Channels = {
+  /** The organizations that opened channels, in the given order; undefined for one that is not known. */
+  ownersOf(chainId: number, ids: readonly Hex[]): Promise<readonly (string | undefined)[]>;
+  /** Returns true if an organization has opened a channel for this receiver and token. */
+  hasReceiver(
+    organizationId: string,
+    of: { chainId: number; receiver: Address; asset: Address },
+  ): Promise<boolean>;
+  /** Channels by their opening, newest first. */
+  list(filter: {
+    chainId?: number;
+    organizationId?: string;
+    id?: Hex;
+    limit: number;
+  }): Promise<readonly KnownChannel[]>;
+};
+
+export function createChannels(db: Kysely<LedgerTables>): Channels {
+  return {
+    async ownersOf(chainId, ids) {
+      if (ids.length === 0) return [];
+      const rows = await db
+        .selectFrom("channels")
+        .select(["id", "organization_id"])
+        .where("chain_id", "=", chainId)
+        .where("id", "in", ids.map(lowerCase))
+        .execute();
+      const owners = new Map<string, string>(rows.map((row) => [row.id, row.organization_id]));
+      return ids.map((id) => owners.get(lowerCase(id)));
+    },
+
+    async hasReceiver(organizationId, { chainId, receiver, asset }) {
+      const row = await db
+        .selectFrom("channels")
+        .select("id")
+        .where("organization_id", "=", organizationId)
+        .where("chain_id", "=", chainId)
+        .where("receiver", "=", lowerCase(receiver))
+        .where("asset", "=", lowerCase(asset))
+        .limit(1)
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+
+    async list({ chainId, organizationId, id, limit }) {
+      let query = db
+        .selectFrom("channels")
+        .selectAll()
+        .orderBy("opened_at", "desc")
+        .orderBy("id")
+        .limit(limit);
+      if (chainId !== undefined) query = query.where("chain_id", "=", chainId);
+      if (organizationId !== undefined) query = query.where("organization_id", "=", organizationId);
+      if (id !== undefined) query = query.where("id", "=", lowerCase(id));
+      const rows = await query.execute();
+      const moves = await readMoves(
+        db,
+        rows.map((row) => row.id),
+      );
+      return rows.map((row) => {
+        const own = moves.filter(
+          (move) => move.channel_id === row.id && Number(move.chain_id) === Number(row.chain_id),
+        );
+        const sum = (kind: ChannelMoveKind) =>
+          own.reduce((total, move) => (move.kind === kind ? total + BigInt(move.amount) : total), 0n);
+        return {
+          id: row.id,
+          network: row.network,
+          chainId: Number(row.chain_id),
+          organizationId: row.organization_id,
+          payer: row.payer,
+          receiver: row.receiver,
+          asset: row.asset,
+          openedAt: Number(row.opened_at),
+          deposited: sum("deposit"),
+          claimed: sum("claim"),
+          refunded: sum("refund"),
+        };
+      });
+    },
+  };
+}
+
+/** The moves of channels whose settlement is settled, or was archived as such. */
+function readMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]) {
+  return db
+    .selectFrom("channel_moves")
+    .leftJoin("settlements", "settlements.id", "channel_moves.settlement_id")
+    .select([
+      "channel_moves.chain_id",
+      "channel_moves.channel_id",
+      "channel_moves.kind",
+      "channel_moves.amount",
+    ])
+    .where("channel_moves.channel_id", "in", ["", ...ids])
+    .where(({ eb, or }) =>
+      or([eb("settlements.id", "is", null), eb("settlements.state", "in", ["settled", "recovered"])]),
+    )
+    .execute();
+}
+
+/** The statements that keep what claimed settlements do to channels; for those of the transaction that claims them. */
+export function keepingChannels(
+  transaction: Transaction<LedgerTables>,
+  claims: readonly Claim[],
+  openedAt: number,
+) {
+  const opened = claims.flatMap(
+    ({ chainId: chain_id, network, organizationId: organization_id, channels }) => {
+      if (channels?.opened === undefined) return [];
+      const { id, receiver, token, payer } = channels.opened;
+      return {
+        ...{ chain_id, network, organization_id, opened_at: openedAt },
+        id: lowerCase(id),
+        payer: lowerCase(payer),
+        receiver: lowerCase(receiver),
+        asset: lowerCase(token),
+      };
+    },
+  );
+  const moves = claims.flatMap(({ id, chainId: chain_id, recipient, asset, channels }) =>
+    (channels?.moves ?? []).map(({ kind, channel, amount }) => ({
+      ...{ settlement_id: lowerCase(id), chain_id, kind, amount: `${amount}` },
+      channel_id: channel === null ? `${recipient} ${asset}`.toLowerCase() : lowerCase(channel),
+    })),
+  );
+  return [
+    ...(opened.length === 0
+      ? []
+      : [
+          transaction
+            .insertInto("channels")
+            .values(opened)
+            .onConflict((conflict) => conflict.columns(["chain_id", "id"]).doNothing()),
+        ]),
+    ...(moves.length === 0 ? [] : [transaction.insertInto("channel_moves").values(moves)]),
+  ];
+}

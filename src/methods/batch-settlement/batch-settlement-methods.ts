@@ -1,0 +1,226 @@
+import type { ReasonNames } from "../../protocol/catalogue.ts";
+import { type ChannelReason, channelReason } from "../../protocol/channel-reasons.ts";
+import type { ServedNetwork, TermsCheck } from "../../protocol/checks.ts";
+import { type Hex, keccak256 } from "../../protocol/hex.ts";
+import { type Asset, isPaidBy } from "../../protocol/networks.ts";
+import type { PaymentWords, SignedPayment } from "../../protocol/signed-payment.ts";
+import { propertyOf } from "../../protocol/wire-values.ts";
+import { digestUnder, domainSeparator } from "../eip712.ts";
+import type { MethodExtra, TakenMethod } from "../method.ts";
+import { permit2Separator } from "../permit2-domain.ts";
+import { claimBatchDigest, permitHash, receiveHash, type SignedDeposit, voucherDigest } from "./channel.ts";
+import {
+  channelChecks,
+  depositChecks,
+  permit2DepositChecks,
+  settledAlone,
+  verifiedAlone,
+} from "./channel-checks.ts";
+import {
+  authorizationOf,
+  channelMethods,
+  channelOf,
+  claimOf,
+  kindOf,
+  payerOf,
+  readClaim,
+  readDeposit,
+  readPermit2Deposit,
+  readRefund,
+  readSettle,
+  readVoucher,
+} from "./payloads.ts";
+
+const scheme = "batch-settlement";
+
+/** The scheme's names for what all methods refuse. */
+function namesOf(own: {
+  signature: ChannelReason;
+  before: ChannelReason;
+  after: ChannelReason;
+}): ReasonNames {
+  const signature = channelReason(own.signature);
+  return {
+    invalid_exact_evm_payload_signature: signature,
+    invalid_exact_evm_payload_undeployed_smart_wallet: signature,
+    invalid_exact_evm_payload_authorization_valid_before: channelReason(own.before),
+    invalid_exact_evm_payload_authorization_valid_after: channelReason(own.after),
+    insufficient_funds: channelReason("insufficient_balance"),
+  };
+}
+
+const eip3009At = "deposit.authorization.erc3009Authorization";
+const permit2At = "deposit.authorization.permit2Authorization";
+
+const usualWords: PaymentWords = {
+  payer: "channelConfig.payer",
+  nonce: `${eip3009At}.salt`,
+  payTo: "channelConfig.receiver",
+  limit: "deposit.amount",
+  asset: "channelConfig.token",
+  start: "validAfter",
+  end: "validBefore",
+  startsSaid: "after",
+  endsSaid: "before",
+  includesBounds: false,
+  reasons: namesOf({
+    signature: "receive_authorization_signature",
+    before: "payload_authorization_valid_before",
+    after: "payload_authorization_valid_after",
+  }),
+  reference: "eip3009",
+  judge: "The token",
+  domain: ({ name, version }) => `name "${name}", version "${version}"`,
+};
+
+const permit2Words: PaymentWords = {
+  ...usualWords,
+  nonce: `${permit2At}.nonce`,
+  end: "deadline",
+  startsSaid: "from",
+  endsSaid: "until",
+  includesBounds: true,
+  reasons: namesOf({
+    signature: "permit2_invalid_signature",
+    before: "permit2_deadline_expired",
+    after: "permit2_deadline_expired",
+  }),
+  reference: "permit2",
+  judge: "Permit2",
+  domain: () => 'domain "Permit2"',
+};
+
+const nothingMore = () => Promise.resolve("Sign again, for this channel and this network");
+
+/** Channels pay plain receivers: the facilitator contract would forward nothing of what it gets from them. */
+function offered({ payTo = "contract", receiverAuthorizer, assets }: ServedNetwork): MethodExtra | undefined {
+  const isPaid = assets.some((asset) => isPaidBy(asset, "eip3009") || isPaidBy(asset, "permit2"));
+  if (payTo === "contract" || !isPaid) return undefined;
+  return { ...(receiverAuthorizer !== undefined && { receiverAuthorizer }) };
+}
+
+const common = {
+  scheme,
+  versions: [2],
+  amounts: "own",
+  takesLess: false,
+  payerOf,
+  describeWrongSignature: nothingMore,
+} as const;
+
+/** What was signed by Permit2 or the token, of a deposit. */
+function signedDeposit(payment: SignedPayment): SignedDeposit {
+  const { payer: from, asset: token, limit: amount, nonce } = payment;
+  return { from, token, amount, nonce, channel: channelOf(payment).voucher.channelId };
+}
+
+/** A deposit into a channel by EIP-3009, which opens the channel if it is the first. */
+const deposit: TakenMethod<typeof scheme, "eip3009"> = {
+  ...common,
+  name: channelMethods.deposit,
+  transfer: "eip3009",
+  words: usualWords,
+  checks: depositChecks,
+  owns: (payload) =>
+    kindOf(payload) === "deposit" && authorizationOf(payload, "permit2Authorization") === undefined,
+  read: readDeposit,
+  extra: offered,
+  digester(asset: Asset, chainId: number) {
+    const separator = domainSeparator(asset, chainId);
+    return (payment) => {
+      const { first, last } = payment.window;
+      const times = { validAfter: first - 1n, validBefore: last + 1n };
+      return digestUnder(separator, receiveHash(signedDeposit(payment), times));
+    };
+  },
+};
+
+/** The same by Permit2. */
+const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
+  ...common,
+  name: channelMethods.permit2Deposit,
+  transfer: "permit2",
+  words: permit2Words,
+  checks: permit2DepositChecks,
+  owns: (payload) =>
+    kindOf(payload) === "deposit" && authorizationOf(payload, "permit2Authorization") !== undefined,
+  read: readPermit2Deposit,
+  extra: () => undefined,
+  digester(_asset, chainId) {
+    const separator = permit2Separator(chainId);
+    return (payment) => digestUnder(separator, permitHash(signedDeposit(payment), payment.window.last));
+  },
+};
+
+type Action = Pick<TakenMethod, "name" | "owns" | "read"> & {
+  checks: readonly TermsCheck[];
+  digest(payment: SignedPayment, chainId: number): Hex;
+};
+
+/** What moves tokens that were deposited before, or none. */
+function createAction({ digest, ...own }: Action): TakenMethod<typeof scheme, "any"> {
+  return {
+    ...common,
+    ...own,
+    transfer: "any",
+    words: usualWords,
+    checksSignatures: true,
+    extra: () => undefined,
+    digester: (_asset, chainId) => (payment) => digest(payment, chainId),
+  };
+}
+
+/** By what it does, which its nonce says: its signatures may be the facilitator's. */
+const contentDigest = ({ nonce }: SignedPayment): Hex => keccak256(nonce);
+
+/** Returns true if a refund has what its shop adds. */
+const isEnriched = (payload: unknown) => propertyOf(payload, "refundNonce") !== undefined;
+
+/** A voucher, or a refund as buyers ask for it: both are verified, and their shop does the rest. */
+const voucher = createAction({
+  name: channelMethods.voucher,
+  checks: [verifiedAlone, ...channelChecks],
+  owns: (payload) => kindOf(payload) === "voucher" || (kindOf(payload) === "refund" && !isEnriched(payload)),
+  read: readVoucher,
+  digest(payment, chainId) {
+    const { voucher: signed } = channelOf(payment);
+    return voucherDigest(signed.channelId, signed.maxClaimableAmount, chainId);
+  },
+});
+
+const claim = createAction({
+  name: channelMethods.claim,
+  checks: [settledAlone],
+  owns: (payload) => kindOf(payload) === "claim",
+  read: readClaim,
+  digest: (payment, chainId) => claimBatchDigest(claimOf(payment).claims, chainId),
+});
+
+const settle = createAction({
+  name: channelMethods.settle,
+  checks: [settledAlone],
+  owns: (payload) => kindOf(payload) === "settle",
+  read: readSettle,
+  digest: contentDigest,
+});
+
+const refund = createAction({
+  name: channelMethods.refund,
+  checks: [settledAlone],
+  owns: (payload) => kindOf(payload) === "refund" && isEnriched(payload),
+  read: readRefund,
+  digest: contentDigest,
+});
+
+/**
+ * Scheme “batch-settlement”: what the service takes of it. The first that owns a payload reads it; what none owns is refused by the
+ * last.
+ */
+export const batchSettlementMethods: readonly TakenMethod[] = [
+  deposit,
+  permit2Deposit,
+  claim,
+  settle,
+  refund,
+  voucher,
+];

@@ -1,0 +1,87 @@
+import { encodeAbiParameters, encodeFunctionData, parseAbiParameters, toFunctionSelector } from "viem";
+import { expect, test } from "vitest";
+import { mockBatchSettlementAbi as abi } from "../../../contracts/mockBatchSettlement.ts";
+import {
+  channelErrorOf,
+  encodeClaim,
+  encodeClaimWithSignature,
+  encodeDeposit,
+  encodeErc3009Data,
+  encodeMulticall,
+  encodePermit2Data,
+  encodeRefund,
+  encodeSettleOwed,
+} from "./channel-calls.ts";
+
+const account = (digit: string) => `0x${digit.repeat(40)}` as const;
+const bytes32 = (digit: string) => `0x${digit.repeat(64)}` as const;
+const channel = {
+  payer: account("1"),
+  payerAuthorizer: account("2"),
+  receiver: account("3"),
+  receiverAuthorizer: account("4"),
+  token: account("5"),
+  withdrawDelay: 900,
+  salt: bytes32("6"),
+} as const;
+const signature = `0x${"ab".repeat(65)}` as const;
+const row = { channel, maxClaimableAmount: 9n, signature, totalClaimed: 7n } as const;
+const other = { ...row, channel: { ...channel, salt: bytes32("7") }, signature: "0xcd" } as const;
+const claims = [row, other].map(({ maxClaimableAmount, signature, totalClaimed, ...rest }) => ({
+  voucher: { channel: rest.channel, maxClaimableAmount },
+  signature,
+  totalClaimed,
+}));
+
+test("calldata is what viem makes of the ABI", () => {
+  expect(encodeDeposit(channel, { amount: 5n, collector: account("8"), data: "0xabcdef" })).toBe(
+    encodeFunctionData({ abi, functionName: "deposit", args: [channel, 5n, account("8"), "0xabcdef"] }),
+  );
+  expect(encodeClaim([row, other])).toBe(encodeFunctionData({ abi, functionName: "claim", args: [claims] }));
+  expect(encodeClaimWithSignature([row, other], signature)).toBe(
+    encodeFunctionData({ abi, functionName: "claimWithSignature", args: [claims, signature] }),
+  );
+  expect(encodeSettleOwed(account("3"), account("5"))).toBe(
+    encodeFunctionData({ abi, functionName: "settle", args: [account("3"), account("5")] }),
+  );
+  const refund = encodeFunctionData({
+    ...{ abi, functionName: "refundWithSignature" },
+    args: [channel, 4n, 1n, signature],
+  });
+  expect(encodeRefund(channel, { amount: 4n, nonce: 1n, signature })).toBe(refund);
+  expect(encodeMulticall([refund, "0x12"])).toBe(
+    encodeFunctionData({ abi, functionName: "multicall", args: [[refund, "0x12"]] }),
+  );
+});
+
+test("so is what the collectors take", () => {
+  expect(encodeErc3009Data({ validAfter: 1n, validBefore: 2n, salt: bytes32("9") }, signature)).toBe(
+    encodeAbiParameters(parseAbiParameters("uint256, uint256, uint256, bytes"), [
+      1n,
+      2n,
+      BigInt(bytes32("9")),
+      signature,
+    ]),
+  );
+  expect(encodePermit2Data({ nonce: bytes32("9"), deadline: 2n }, signature)).toBe(
+    encodeAbiParameters(parseAbiParameters("uint256, uint256, bytes, bytes"), [
+      BigInt(bytes32("9")),
+      2n,
+      signature,
+      "0x",
+    ]),
+  );
+});
+
+test("the contract's errors have names", () => {
+  const errors = (abi as readonly { type: string; name?: string; inputs?: readonly { type: string }[] }[])
+    .filter(({ type }) => type === "error")
+    .map(({ name = "", inputs = [] }) => [name, `${name}(${inputs.map(({ type }) => type).join(",")})`]);
+  const unnamed = errors.filter(
+    ([name, signature = ""]) => channelErrorOf(toFunctionSelector(signature)) !== name,
+  );
+  // Those of payers' own withdrawals, which the service never sends, and of a proxy without code.
+  expect(unnamed.filter(([name = ""]) => !/Withdraw/.test(name)).map(([name]) => name)).toEqual([
+    "AddressEmptyCode",
+  ]);
+});

@@ -1,0 +1,115 @@
+import { selector } from "../../../chain/views.ts";
+import { type Address, addressWord, byteWords, type Hex, uintWord } from "../../../protocol/hex.ts";
+import { encodeArray, offset, wordDigits } from "../../on-chain/batch-transactions.ts";
+import { type ChannelConfig, configWords, type VoucherClaim } from "../channel.ts";
+
+/*
+ * Calldata of the settlement contract, put together by hand: viem's encoder takes longer to load than the service may take to start.
+ * A test holds it against viem and the ABI.
+ */
+
+const config = "(address,address,address,address,address,uint40,bytes32)";
+const claims = `((${config},uint128),bytes,uint128)[]`;
+
+const selectors = {
+  deposit: selector(`deposit(${config},uint128,address,bytes)`),
+  claim: selector(`claim(${claims})`),
+  claimWithSignature: selector(`claimWithSignature(${claims},bytes)`),
+  settle: selector("settle(address,address)"),
+  refundWithSignature: selector(`refundWithSignature(${config},uint128,uint256,bytes)`),
+  multicall: selector("multicall(bytes[])"),
+} as const;
+
+/** `deposit(config, amount, collector, collectorData)` */
+export function encodeDeposit(
+  channel: ChannelConfig,
+  { amount, collector, data }: { amount: bigint; collector: Address; data: Hex },
+): Hex {
+  const head = `${configWords(channel)}${uintWord(amount)}${addressWord(collector)}`;
+  return `${selectors.deposit}${head}${offset(10 * wordDigits)}${byteWords(data)}`;
+}
+
+/** What the collector of EIP-3009 takes: the authorization beside what the contract knows of it. */
+export function encodeErc3009Data(
+  { validAfter, validBefore, salt }: { validAfter: bigint; validBefore: bigint; salt: Hex },
+  signature: Hex,
+): Hex {
+  const words = `${uintWord(validAfter)}${uintWord(validBefore)}${salt.slice(2)}`;
+  return `0x${words}${offset(4 * wordDigits)}${byteWords(signature)}`;
+}
+
+/** What the collector of Permit2 takes, without an approval. */
+export function encodePermit2Data(
+  { nonce, deadline }: { nonce: Hex; deadline: bigint },
+  signature: Hex,
+): Hex {
+  const bytes = byteWords(signature);
+  const offsets = `${offset(4 * wordDigits)}${offset(4 * wordDigits + bytes.length)}`;
+  return `0x${nonce.slice(2)}${uintWord(deadline)}${offsets}${bytes}${byteWords("0x")}`;
+}
+
+function encodeRows(rows: readonly VoucherClaim[]): string {
+  return encodeArray(
+    rows.map(({ channel, maxClaimableAmount, signature, totalClaimed }) => {
+      const head = `${configWords(channel)}${uintWord(maxClaimableAmount)}`;
+      return `${head}${offset(10 * wordDigits)}${uintWord(totalClaimed)}${byteWords(signature)}`;
+    }),
+  );
+}
+
+/** `claim(claims)`, which only the receiver or its authorizer may call: for simulations. */
+export function encodeClaim(rows: readonly VoucherClaim[]): Hex {
+  return `${selectors.claim}${offset(wordDigits)}${encodeRows(rows)}`;
+}
+
+/** `claimWithSignature(claims, authorizerSignature)` */
+export function encodeClaimWithSignature(rows: readonly VoucherClaim[], signature: Hex): Hex {
+  const encoded = encodeRows(rows);
+  const offsets = `${offset(2 * wordDigits)}${offset(2 * wordDigits + encoded.length)}`;
+  return `${selectors.claimWithSignature}${offsets}${encoded}${byteWords(signature)}`;
+}
+
+/** `settle(receiver, token)` */
+export function encodeSettleOwed(receiver: Address, token: Address): Hex {
+  return `${selectors.settle}${addressWord(receiver)}${addressWord(token)}`;
+}
+
+/** `refundWithSignature(config, amount, nonce, signature)` */
+export function encodeRefund(
+  channel: ChannelConfig,
+  { amount, nonce, signature }: { amount: bigint; nonce: bigint; signature: Hex },
+): Hex {
+  const head = `${configWords(channel)}${uintWord(amount)}${uintWord(nonce)}`;
+  return `${selectors.refundWithSignature}${head}${offset(10 * wordDigits)}${byteWords(signature)}`;
+}
+
+/** `multicall(data)`: several calls of the contract, all or none. */
+export function encodeMulticall(calls: readonly Hex[]): Hex {
+  return `${selectors.multicall}${offset(wordDigits)}${encodeArray(calls.map(byteWords))}`;
+}
+
+const errorNames = [
+  ...["InvalidChannel", "InvalidSignature", "NotReceiverAuthorizer", "NotAuthorizedToClaim"],
+  ...[
+    "NotAuthorizedToRefund",
+    "ClaimExceedsCeiling",
+    "ClaimExceedsBalance",
+    "ZeroDeposit",
+    "DepositOverflow",
+  ],
+  ...["WithdrawDelayOutOfRange", "EmptyBatch", "DepositCollectionFailed", "InvalidCollector"],
+  ...["InvalidRefundNonce", "ZeroRefund", "ReentrancyGuardReentrantCall", "FailedCall"],
+  ...["OnlyX402BatchSettlement", "Permit2612AmountMismatch", "ECDSAInvalidSignature"],
+];
+
+const errorBySelector = new Map([
+  ...errorNames.map((name): [string, string] => [selector(`${name}()`), name]),
+  [selector("ECDSAInvalidSignatureLength(uint256)"), "ECDSAInvalidSignatureLength"],
+  [selector("ECDSAInvalidSignatureS(bytes32)"), "ECDSAInvalidSignatureS"],
+  [selector("SafeERC20FailedOperation(address)"), "SafeERC20FailedOperation"],
+]);
+
+/** The name of an error of the contracts; undefined of another's. */
+export function channelErrorOf(data: Hex): string | undefined {
+  return errorBySelector.get(data.slice(0, 10).toLowerCase());
+}

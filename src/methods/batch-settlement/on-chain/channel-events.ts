@@ -1,0 +1,55 @@
+import type { EventLog, Receipt } from "../../../chain/logs-and-receipts.ts";
+import {
+  type Address,
+  addressWord,
+  type Hex,
+  keccak256Text,
+  sameAddress,
+  wordAt,
+} from "../../../protocol/hex.ts";
+import { batchSettlementAddress } from "../contracts.ts";
+
+/* The events of the settlement contract that prove what a transaction did: a receipt without a revert proves nothing by itself. */
+
+/** The first topic of each. */
+export const channelTopics = {
+  Deposited: keccak256Text("Deposited(bytes32,address,uint128,uint128)"),
+  Claimed: keccak256Text("Claimed(bytes32,address,uint128,uint128)"),
+  Settled: keccak256Text("Settled(address,address,address,uint128)"),
+  Refunded: keccak256Text("Refunded(bytes32,address,uint128)"),
+  WithdrawInitiated: keccak256Text("WithdrawInitiated(bytes32,uint128,uint40)"),
+} as const;
+
+export type ChannelEventName = keyof typeof channelTopics;
+
+/** An event by its name and key: a channel, or for `Settled` the receiver and the token. `amounts` are its data. */
+export type ChannelEvent = { name: ChannelEventName; key: string; amounts: readonly [bigint, bigint] };
+
+/** How many words of data each has. */
+const dataWords = { Deposited: 2, Claimed: 2, Settled: 1, Refunded: 1, WithdrawInitiated: 2 } as const;
+
+const names = Object.keys(channelTopics) as ChannelEventName[];
+
+export const receiverKey = (receiver: Address, token: Address) =>
+  `0x${addressWord(receiver)} 0x${addressWord(token)}`;
+
+/** Reads a log as one of these events; undefined when it is another. */
+export function readChannelEvent({ address, topics, data }: EventLog): ChannelEvent | undefined {
+  const [topic, ...indexed] = topics.map((one) => one.toLowerCase());
+  const name = names.find((one) => channelTopics[one] === topic);
+  if (name === undefined || !sameAddress(address, batchSettlementAddress)) return undefined;
+  const amounts = [0, 1].map((index) => BigInt(`0x${wordAt(data, index) ?? "0"}`));
+  if (data.length !== 2 + 64 * dataWords[name]) return undefined;
+  const key = name === "Settled" ? indexed.slice(0, 2).join(" ") : (indexed[0] ?? "");
+  return { name, key, amounts: [amounts[0] ?? 0n, amounts[1] ?? 0n] };
+}
+
+/** The events of a transaction, in their order; none of one that was reverted. */
+export function channelEvents({ succeeded, logs }: Receipt): readonly ChannelEvent[] {
+  return succeeded ? logs.flatMap((log) => readChannelEvent(log) ?? []) : [];
+}
+
+/** The filter of one event of a channel. */
+export function channelLogs(name: ChannelEventName, channelId: Hex) {
+  return { address: batchSettlementAddress, topics: [channelTopics[name], channelId] as const };
+}

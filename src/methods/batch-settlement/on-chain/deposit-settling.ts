@@ -1,0 +1,199 @@
+import type { Chain, ChainQueries, Transaction } from "../../../chain/chain.ts";
+import { transactionCall } from "../../../chain/logs-and-receipts.ts";
+import type { Revert } from "../../../chain/revert.ts";
+import type { Invalid } from "../../../protocol/catalogue.ts";
+import { channelInvalid } from "../../../protocol/channel-reasons.ts";
+import { sameAddress } from "../../../protocol/hex.ts";
+import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import { membersOf } from "../../../util/json.ts";
+import { decodeEvents } from "../../on-chain/events.ts";
+import { noncesOf } from "../../on-chain/nonces.ts";
+import { findPayoutAt } from "../../on-chain/payouts.ts";
+import {
+  type Payout,
+  type Plan,
+  type Search,
+  type SettleCall,
+  type Settling,
+  usageOf,
+} from "../../on-chain/settling.ts";
+import { askFacts, createDiagnosing, tokenSources } from "../../on-chain/state-facts.ts";
+import { createIsUsed } from "../../on-chain/use-reader.ts";
+import { type StateRefusals, usualStateRefusals } from "../../payment-state.ts";
+import { permit2Address } from "../../permit2-domain.ts";
+import { erc3009CollectorAddress, permit2CollectorAddress } from "../contracts.ts";
+import { channelMethods, depositOf } from "../payloads.ts";
+import { contractCall, describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
+import { encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
+import { channelEvents, channelLogs } from "./channel-events.ts";
+import { confirmedBlock, readChannel, readPayersChannel, stateJson } from "./channel-state.ts";
+import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
+
+/*
+ * Deposits are payments: a signed authorization, used once. They bring tokens into a channel, whoever submits them, and `Deposited`
+ * of that channel is what proves one.
+ */
+
+/** What a wallet's code may burn to check the payer's signature is in it, as for other payments; 150,000 are used. */
+const depositGas = 450_000n;
+
+/** Blocks in which a deposit is looked for that somebody else has submitted before it came to us. */
+const recentBlocks = 2_000n;
+
+function transactionOf({ payment }: SettleCall): Transaction {
+  const { config, salt } = depositOf(payment);
+  const { limit, nonce, window, signature } = payment;
+  const data =
+    salt === undefined
+      ? encodePermit2Data({ nonce, deadline: window.last }, signature)
+      : encodeErc3009Data({ validAfter: window.first - 1n, validBefore: window.last + 1n, salt }, signature);
+  const collector = salt === undefined ? permit2CollectorAddress : erc3009CollectorAddress;
+  const call = encodeDeposit(config, { amount: limit, collector, data });
+  return contractCall(call, depositGas);
+}
+
+/** Plans a deposit: its voucher has to be good too, and to cover what the seller asks for. */
+async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
+  const { payment, id: about, price = 0n } = call;
+  const { config, voucher, permit } = depositOf(payment);
+  const { channelId } = voucher;
+  const wrong = await refuseVoucherSignature(chain, channelId, config, voucher);
+  if (wrong !== undefined) return wrong;
+  const { reader } = chain;
+  const block = await confirmedBlock(chain);
+  const means = { token: payment.asset, payer: payment.payer, spender: permit && permit2Address };
+  const [{ state, balance, allowance }, { used }] = await Promise.all([
+    readPayersChannel({ reader, about, block }, channelId, means),
+    askFacts(reader, { used: noncesOf(payment).use }, about),
+  ]);
+  const extra = stateJson(channelId, state);
+  const settledBy = used ? await findRecentDeposit(chain, call) : undefined;
+  const added = settledBy === undefined ? payment.limit : 0n;
+  if (!used && balance < payment.limit) {
+    const fact = ` is ${payment.limit}, but the payer has ${balance}`;
+    return channelInvalid("insufficient_balance", fact, "deposit.amount");
+  }
+  const total = state.balance + added;
+  const little = refuseAmount(voucher, { balance: total, totalClaimed: state.totalClaimed, price });
+  if (little !== undefined) return little;
+  if (!used && allowance !== undefined && allowance < payment.limit)
+    return allowanceTooSmall(allowance, payment.limit);
+  return { call, transaction: transactionOf(call), settledBy, extra };
+}
+
+function allowanceTooSmall(allowance: bigint, needed: bigint): Invalid {
+  return channelInvalid(
+    "permit2_allowance_required",
+    `The payer allows Permit2 to take ${allowance} of the token, but ${needed} is deposited. Let the payer approve Permit2 (${permit2Address}) on the token`,
+  );
+}
+
+/** The confirmed deposit of a payment that somebody else has submitted; undefined where the newest blocks have none. */
+async function findRecentDeposit(chain: Chain, call: SettleCall): Promise<Payout | undefined> {
+  const { number: head } = await chain.head();
+  const depth = BigInt(chain.network.confirmations - 1);
+  const toBlock = head > depth ? head - depth : 0n;
+  const fromBlock = toBlock > recentBlocks ? toBlock - recentBlocks : 0n;
+  return (await findPayout(chain, { ...call, fromBlock, toBlock })) ?? undefined;
+}
+
+/**
+ * {@link Settling.findPayout}: the token names the authorization that it used; Permit2 does not, so that the transaction itself must
+ * have the payer's signature in it.
+ */
+async function findPayout(chain: ChainQueries, search: Search): Promise<Payout | null> {
+  const { payment, id: about } = search;
+  const { salt, voucher } = depositOf(payment);
+  const found = await findPayoutAt(chain, search, channelLogs("Deposited", voucher.channelId), (receipt) => {
+    const uses = decodeEvents(receipt).some(
+      (event) =>
+        event.name === "AuthorizationUsed" &&
+        sameAddress(event.token, payment.asset) &&
+        sameAddress(event.payer, payment.payer) &&
+        event.authorizationNonce === payment.nonce,
+    );
+    return isDeposited(channelEvents(receipt), payment) && (uses || salt === undefined)
+      ? "settled"
+      : undefined;
+  });
+  if (found === null || salt !== undefined) return found;
+  const [sent] = await chain.reader.ask([{ ...transactionCall(found.hash), about }]);
+  const input = chain.reader.expect("a transaction", sent, (result) => {
+    const { input: data } = membersOf(result);
+    return typeof data === "string" ? data.toLowerCase() : undefined;
+  });
+  return input.includes(payment.signature.slice(2).toLowerCase()) ? found : null;
+}
+
+function isDeposited(events: ReturnType<typeof channelEvents>, payment: SignedPayment): boolean {
+  const { channelId } = depositOf(payment).voucher;
+  return events.some(
+    ({ name, key, amounts }) => name === "Deposited" && key === channelId && amounts[0] === payment.limit,
+  );
+}
+
+const stateRefusals: StateRefusals = (facts, one) => [
+  ...usualStateRefusals(facts, one),
+  facts.payerAllowance !== undefined &&
+    facts.payerAllowance < one.needed &&
+    allowanceTooSmall(facts.payerAllowance, one.needed),
+];
+
+function explainRevert(revert: Revert): Invalid {
+  return channelInvalid(
+    "deposit_simulation_failed",
+    `The deposit would revert on chain: ${describeChannelRevert(revert)}`,
+  );
+}
+
+const { stateOf, explain } = createDiagnosing({
+  stateRefusals,
+  sourcesOf: (payment) => ({ authorizationUsed: noncesOf(payment).use, ...tokenSources(payment) }),
+  needsContract: () => false,
+  factsOf: () => ({}),
+  explainRevert,
+});
+
+function createDepositSettling(method: string, nonceSpace: "token" | "permit2"): Settling {
+  return {
+    method,
+    plan,
+    ...settledAlone(transactionOf),
+    usual: usageOf(150_000n, { most: depositGas, bytes: 676 }),
+
+    prove(receipt) {
+      const events = channelEvents(receipt);
+      return { find: ({ payment }) => (isDeposited(events, payment) ? { settled: true } : undefined) };
+    },
+    findPayout,
+
+    async describeSettled(chain, { payment }, { blockNumber }) {
+      const { channelId } = depositOf(payment).voucher;
+      const block = await confirmedBlock(chain, blockNumber);
+      const state = await readChannel({ reader: chain.reader, block }, channelId);
+      return { amount: payment.limit, extra: { channelState: stateJson(channelId, state) } };
+    },
+
+    ownedBy: (payment, network) => ownedChannel(payment, network, true),
+    channelMoves({ payment }) {
+      const { payer, payTo: receiver, asset: token, limit: amount } = payment;
+      const { channelId: id } = depositOf(payment).voucher;
+      return {
+        opened: { id, receiver, token, payer },
+        moves: [{ kind: "deposit", channel: id, amount }],
+      };
+    },
+
+    stateOf,
+    explain,
+    isUsed: createIsUsed(({ asset, ...payment }) => {
+      const space = nonceSpace === "token" ? asset : permit2Address;
+      return noncesOf({ ...payment, asset, nonceSpace: space }).use;
+    }),
+
+    ...unknownToTests,
+  };
+}
+
+export const depositSettling = createDepositSettling(channelMethods.deposit, "token");
+export const permit2DepositSettling = createDepositSettling(channelMethods.permit2Deposit, "permit2");

@@ -1,0 +1,313 @@
+import { type Address, byteWords, type Hex, keccak256, keccak256Text, uintWord } from "../../protocol/hex.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import {
+  isRecord,
+  optional,
+  type Part,
+  propertyOf,
+  readBytes32,
+  readInner,
+  readPart,
+  readSeconds,
+  readSignature,
+  readUint256,
+  readWireAddress,
+} from "../../protocol/wire-values.ts";
+import { permit2Address } from "../permit2-domain.ts";
+import { type ChannelConfig, configWords, depositNonce, type Voucher, type VoucherClaim } from "./channel.ts";
+import { batchSettlementAddress } from "./contracts.ts";
+
+/*
+ * What is sent to verify and settle by scheme “batch-settlement”, read as payments. What a payment's own members cannot hold is in
+ * its `payload`, as JSON.
+ */
+
+/** The method names: two kinds of deposit, what is verified alone, and the three actions of shops. */
+export const channelMethods = {
+  deposit: "batch-settlement-deposit",
+  permit2Deposit: "batch-settlement-permit2-deposit",
+  voucher: "batch-settlement-voucher",
+  claim: "batch-settlement-claim",
+  settle: "batch-settlement-settle",
+  refund: "batch-settlement-refund",
+} as const;
+
+/** What buyers send: a channel, and the voucher with the id that they gave it. */
+export type ChannelPayload = { config: ChannelConfig; voucher: Voucher & { channelId: Hex } };
+
+/** A voucher alone, or one that asks for a refund. */
+export type VoucherPayload = ChannelPayload & { isRefund: boolean };
+
+/** A deposit: by EIP-3009 with the salt of its nonce, by Permit2 with members that must agree with the rest. */
+export type DepositPayload = ChannelPayload & {
+  salt?: Hex;
+  permit?: { from: Address; token: Address; amount: bigint; spender: Address; channelId: Hex };
+};
+
+/** A row that was left out of a claim, and why. */
+export type RejectedClaim = { channelId: Hex; why: string };
+
+/** What is known of claims once they are planned: for each row its channel, and how much more is claimed of it. */
+type PlannedClaims = { ids?: readonly Hex[]; gains?: readonly bigint[] };
+
+/** A claim; `signature` is that of the authorizer of all its rows, empty where the facilitator signs. */
+export type ClaimPayload = PlannedClaims & {
+  claims: readonly VoucherClaim[];
+  signature: Hex;
+  rejected: readonly RejectedClaim[];
+};
+
+/** A refund, with the claims that come before it. `refunds` is what it gives back, once that is known. */
+export type RefundPayload = ChannelPayload &
+  PlannedClaims & {
+    refunds?: bigint;
+    amount: bigint;
+    refundNonce: bigint;
+    claims: readonly VoucherClaim[];
+    signature: Hex;
+    claimSignature: Hex;
+  };
+
+/** The most rows of one claim: a transaction with as many stays far below what blocks and nodes take. */
+export const mostClaims = 100;
+
+/** Which kind of payload it is. */
+export function kindOf(payload: unknown): unknown {
+  return propertyOf(payload, "type");
+}
+
+/** The members by which deposits and refunds are told apart. */
+export function authorizationOf(payload: unknown, member: string): unknown {
+  return propertyOf(propertyOf(propertyOf(payload, "deposit"), "authorization"), member);
+}
+
+/** The payer that a payload names; not checked. */
+export function payerOf(payload: unknown): unknown {
+  return propertyOf(propertyOf(payload, "channelConfig"), "payer");
+}
+
+const empty: Hex = "0x";
+const none: readonly unknown[] = [];
+
+/** Reads a `uint128` in decimal digits. */
+function readUint128(part: Part, name: string): bigint {
+  const value = readUint256(part, name);
+  if (value < 2n ** 128n) return value;
+  part.onMalformed(`${part.path}.${name}`, "is too large for a uint128: must be below 2^128");
+  return 0n;
+}
+
+function readConfig(part: Part): ChannelConfig {
+  return {
+    payer: readWireAddress(part, "payer"),
+    payerAuthorizer: readWireAddress(part, "payerAuthorizer"),
+    receiver: readWireAddress(part, "receiver"),
+    receiverAuthorizer: readWireAddress(part, "receiverAuthorizer"),
+    token: readWireAddress(part, "token"),
+    withdrawDelay: readSeconds(part, "withdrawDelay"),
+    salt: readBytes32(part, "salt"),
+  };
+}
+
+function readChannel(payload: Part): ChannelPayload {
+  const voucher = readInner(payload, "voucher");
+  return {
+    config: readConfig(readInner(payload, "channelConfig")),
+    voucher: {
+      channelId: lower(readBytes32(voucher, "channelId")),
+      maxClaimableAmount: readUint128(voucher, "maxClaimableAmount"),
+      signature: readSignature(voucher, "signature"),
+    },
+  };
+}
+
+function readClaims(payload: Part): readonly VoucherClaim[] {
+  const { claims } = payload.members;
+  const path = `${payload.path}.claims`;
+  const isList = Array.isArray(claims) && claims.length <= mostClaims;
+  if (!isList) payload.onMalformed(path, `must be a list of at most ${mostClaims} claims`);
+  return (isList ? claims : none).map((claim: unknown, index): VoucherClaim => {
+    const row = readPart(claim, `${path}[${index}]`, payload.onMalformed);
+    const voucher = readInner(row, "voucher");
+    return {
+      channel: readConfig(readInner(voucher, "channel")),
+      maxClaimableAmount: readUint128(voucher, "maxClaimableAmount"),
+      signature: readSignature(row, "signature"),
+      totalClaimed: readUint128(row, "totalClaimed"),
+    };
+  });
+}
+
+const lower = (hex: Hex): Hex => `0x${hex.slice(2).toLowerCase()}`;
+
+/** Reads a deposit by EIP-3009. Both of its bounds are exclusive. */
+export function readDeposit(payload: Part): SignedPayment {
+  const channel = readChannel(payload);
+  const deposit = readInner(payload, "deposit");
+  const limit = readUint128(deposit, "amount");
+  const signed = readInner(readInner(deposit, "authorization"), "erc3009Authorization");
+  const [validAfter, validBefore] = [readUint256(signed, "validAfter"), readUint256(signed, "validBefore")];
+  const salt = readBytes32(signed, "salt");
+  const { payer, receiver, token } = channel.config;
+  return {
+    method: channelMethods.deposit,
+    payer,
+    payTo: receiver,
+    asset: token,
+    limit,
+    window: { first: validAfter + 1n, last: validBefore - 1n },
+    nonce: depositNonce(channel.voucher.channelId, salt),
+    nonceSpace: token,
+    signature: readSignature(signed, "signature"),
+    payload: write({ ...channel, salt }),
+  };
+}
+
+/** Reads a deposit by Permit2. It is valid at once, and until its deadline. */
+export function readPermit2Deposit(payload: Part): SignedPayment {
+  const channel = readChannel(payload);
+  const deposit = readInner(payload, "deposit");
+  const limit = readUint128(deposit, "amount");
+  const signed = readInner(readInner(deposit, "authorization"), "permit2Authorization");
+  const permitted = readInner(signed, "permitted");
+  const permit = {
+    from: readWireAddress(signed, "from"),
+    token: readWireAddress(permitted, "token"),
+    amount: readUint256(permitted, "amount"),
+    spender: readWireAddress(signed, "spender"),
+    channelId: lower(readBytes32(readInner(signed, "witness"), "channelId")),
+  };
+  const { payer, receiver, token } = channel.config;
+  return {
+    method: channelMethods.permit2Deposit,
+    payer,
+    payTo: receiver,
+    asset: token,
+    limit,
+    nonce: `0x${uintWord(readUint256(signed, "nonce"))}`,
+    nonceSpace: permit2Address,
+    window: { first: 0n, last: readUint256(signed, "deadline") },
+    signature: readSignature(signed, "signature"),
+    payload: write({ ...channel, permit }),
+  };
+}
+
+/** The members of what is no deposit: its nonce is one of its own content, and it moves nothing of a payer's. */
+function action(
+  method: (typeof channelMethods)[keyof typeof channelMethods],
+  { payer, payTo, asset }: Pick<SignedPayment, "payer" | "payTo" | "asset">,
+  { signature, content, payload }: { signature: Hex; content: string; payload: unknown },
+): SignedPayment {
+  return {
+    method,
+    payer,
+    payTo,
+    asset,
+    limit: 0n,
+    window: { first: 0n, last: 0n },
+    nonce: keccak256(`${keccak256Text(method)}${content}`),
+    nonceSpace: batchSettlementAddress,
+    signature,
+    payload: write(payload),
+  };
+}
+
+/** Reads a voucher, and a refund as buyers ask for it. */
+export function readVoucher(payload: Part): SignedPayment {
+  const kind = payload.members.type;
+  if (kind !== "voucher" && kind !== "refund") {
+    payload.onMalformed(
+      `${payload.path}.type`,
+      'must be "deposit", "voucher", "refund", "claim" or "settle"',
+    );
+  }
+  const channel = readChannel(payload);
+  const { payer, receiver: payTo, token: asset } = channel.config;
+  const { channelId, maxClaimableAmount, signature } = channel.voucher;
+  const content = `${channelId.slice(2)}${uintWord(maxClaimableAmount)}`;
+  const voucher: VoucherPayload = { ...channel, isRefund: kind === "refund" };
+  return action(channelMethods.voucher, { payer, payTo, asset }, { signature, content, payload: voucher });
+}
+
+/** Reads a claim. The shop is its payer: nothing of a buyer's moves. */
+export function readClaim(payload: Part, asset: Address): SignedPayment {
+  const claims = readClaims(payload);
+  const [first] = claims;
+  if (first === undefined && Array.isArray(payload.members.claims)) {
+    payload.onMalformed(`${payload.path}.claims`, "must have at least one claim");
+  }
+  const receiver = first?.channel.receiver ?? asset;
+  const signature = optional(payload, "claimAuthorizerSignature", readSignature) ?? empty;
+  const claim: ClaimPayload = { claims, signature, rejected: [] };
+  return action(
+    channelMethods.claim,
+    { payer: receiver, payTo: receiver, asset },
+    { signature, content: claims.map(claimContent).join(""), payload: claim },
+  );
+}
+
+function claimContent({ channel, maxClaimableAmount, signature, totalClaimed }: VoucherClaim): string {
+  return `${configWords(channel)}${uintWord(maxClaimableAmount)}${uintWord(totalClaimed)}${byteWords(signature)}`;
+}
+
+/** Reads what asks for the claimed sums of a receiver to be paid out. */
+export function readSettle(payload: Part): SignedPayment {
+  const receiver = readWireAddress(payload, "receiver");
+  const asset = readWireAddress(payload, "token");
+  const terms = { payer: receiver, payTo: receiver, asset };
+  return action(channelMethods.settle, terms, { signature: empty, content: "", payload: {} });
+}
+
+/** Reads a refund as shops send it. */
+export function readRefund(payload: Part): SignedPayment {
+  const channel = readChannel(payload);
+  const amount = readUint128(payload, "amount");
+  const refundNonce = readUint256(payload, "refundNonce");
+  const signature = optional(payload, "refundAuthorizerSignature", readSignature) ?? empty;
+  const claimSignature = optional(payload, "claimAuthorizerSignature", readSignature) ?? empty;
+  const refund: RefundPayload = {
+    ...channel,
+    amount,
+    refundNonce,
+    claims: readClaims(payload),
+    signature,
+    claimSignature,
+  };
+  const { payer, receiver: payTo, token: asset } = channel.config;
+  const content = `${channel.voucher.channelId.slice(2)}${uintWord(refundNonce)}${uintWord(amount)}`;
+  return action(channelMethods.refund, { payer, payTo, asset }, { signature, content, payload: refund });
+}
+
+/** JSON with bigints, which are texts with an n behind the digits: no other text of a payload looks so. */
+function write(payload: unknown): string {
+  return JSON.stringify(payload, (_key, part: unknown) => (typeof part === "bigint" ? `${part}n` : part));
+}
+
+/** The payload of an action with other members. */
+export function withPayload(payment: SignedPayment, payload: unknown): SignedPayment {
+  return { ...payment, payload: write(payload) };
+}
+
+const known = new WeakMap<SignedPayment, unknown>();
+
+/** What {@link write} has written, of a payment of the methods above. */
+function payloadOf(payment: SignedPayment): unknown {
+  const { payload } = payment;
+  if (payload === null) throw new Error(`a payment by ${payment.method} has no payload`);
+  const read =
+    known.get(payment) ??
+    JSON.parse(payload, (_key, part: unknown) =>
+      typeof part === "string" && /^\d+n$/.test(part) ? BigInt(part.slice(0, -1)) : part,
+    );
+  if (!isRecord(read)) throw new Error(`the payload of a payment by ${payment.method} is no object`);
+  known.set(payment, read);
+  return read;
+}
+
+export const channelOf = (payment: SignedPayment) => payloadOf(payment) as ChannelPayload;
+export const voucherOf = (payment: SignedPayment) => payloadOf(payment) as VoucherPayload;
+export const depositOf = (payment: SignedPayment) => payloadOf(payment) as DepositPayload;
+export const claimOf = (payment: SignedPayment) => payloadOf(payment) as ClaimPayload;
+/** What is owed to a receiver, once that was looked up. */
+export const payoutOf = (payment: SignedPayment) => payloadOf(payment) as { owed: bigint };
+export const refundOf = (payment: SignedPayment) => payloadOf(payment) as RefundPayload;

@@ -1,0 +1,164 @@
+import { HTTPFacilitatorClient, x402ResourceServer } from "@x402/core/server";
+import { toClientEvmSigner } from "@x402/evm";
+import { BatchSettlementEvmScheme as BuyerScheme } from "@x402/evm/batch-settlement/client";
+import { BatchSettlementEvmScheme as ShopScheme } from "@x402/evm/batch-settlement/server";
+import { paymentMiddleware } from "@x402/express";
+import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from "@x402/fetch";
+import express from "express";
+import { createPublicClient, http } from "viem";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { mockBatchSettlementAbi } from "../../src/contracts/mockBatchSettlement.ts";
+import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
+import { batchSettlementAddress } from "../../src/methods/batch-settlement/contracts.ts";
+import { localOrganization } from "../../src/payer/test-keys.ts";
+import type { Hex } from "../../src/protocol/hex.ts";
+import { listenOnLoopback } from "./loopback-server.ts";
+import { goods } from "./merchant.ts";
+import type { Body } from "./service.ts";
+
+/* Shops and buyers of scheme “batch-settlement”: the public packages, as they are. */
+
+export type TransferMethod = "eip3009" | "permit2";
+
+type Exchange = { operation: string; body: unknown; answer: unknown };
+
+/** A facilitator as the public packages call it, and what they sent and got. */
+export function connectFacilitator(url: string, apiKey: string = localOrganization.apiKey) {
+  const headers = { authorization: apiKey };
+  const client = new HTTPFacilitatorClient({
+    url,
+    createAuthHeaders: async () => ({ verify: headers, settle: headers, supported: headers }),
+  });
+  const exchanges: Exchange[] = [];
+  const noting = (operation: "verify" | "settle") => async (payload: unknown, requirements: unknown) => {
+    const call = client[operation].bind(client) as (...args: unknown[]) => Promise<unknown>;
+    const answer = await call(payload, requirements).catch((error: unknown) => error);
+    const body = { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements };
+    exchanges.push({ operation, body: JSON.parse(JSON.stringify(body)), answer });
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  const facilitator = {
+    verify: noting("verify"),
+    settle: noting("settle"),
+    getSupported: () => client.getSupported(),
+  } as Pick<HTTPFacilitatorClient, "verify" | "settle" | "getSupported">;
+  return { facilitator, exchanges };
+}
+
+/** A shop that sells for 1,000 units of the token of a chain. */
+export async function startChannelShop(
+  chain: HarnessChain,
+  facilitator: ReturnType<typeof connectFacilitator>["facilitator"],
+  options: { method?: TransferMethod; ownKey?: boolean; receiver?: Hex } = {},
+) {
+  const { method = "eip3009", ownKey = false } = options;
+  const { receiver = privateKeyToAccount(generatePrivateKey()).address } = options;
+  const { address: asset, name, version } = chain.asset;
+  const { caip2: network } = chain.network;
+  const receiverAuthorizerSigner = privateKeyToAccount(generatePrivateKey());
+  const scheme = new ShopScheme(receiver, ownKey ? { receiverAuthorizerSigner } : {});
+  const extra = { name, version, assetTransferMethod: method };
+  const price = { asset, amount: "1000", extra };
+  const accepts = { scheme: "batch-settlement", network, payTo: receiver, price } as const;
+  const server = new x402ResourceServer(facilitator).register(network, scheme);
+  const app = express();
+  app.use(paymentMiddleware({ "GET /goods": { accepts } }, server));
+  app.get("/goods", (_request, response) => void response.json(goods));
+  const { origin, close } = await listenOnLoopback(app);
+  const manager = scheme.createChannelManager(facilitator, network, asset);
+  return { url: `${origin}/goods`, close, scheme, manager, receiver, authorizer: receiverAuthorizerSigner };
+}
+
+/** A buyer with 50,000 units of the token, all of which Permit2 may take where that pays. */
+export async function createChannelBuyer(chain: HarnessChain, method: TransferMethod = "eip3009") {
+  const account = privateKeyToAccount(generatePrivateKey());
+  await chain.fund(account.address, 50_000n);
+  if (method === "permit2") await chain.approvePermit2(account.address, 50_000n);
+  const client = createPublicClient({ transport: http(chain.rpcUrl) });
+  const scheme = new BuyerScheme(toClientEvmSigner(account, client));
+  const pay = wrapFetchWithPayment(fetch, new x402Client().register(chain.network.caip2, scheme));
+  return {
+    account,
+    scheme,
+    /** Buys once, and gives the status and the receipt. */
+    async buy(url: string) {
+      const response = await pay(url);
+      const receipt = response.headers.get("PAYMENT-RESPONSE");
+      return {
+        status: response.status,
+        body: (await response.json()) as unknown,
+        receipt: receipt === null ? undefined : decodePaymentResponseHeader(receipt),
+      };
+    },
+  };
+}
+
+/** The contract's word on a channel: what was deposited and is there still, and what was claimed of it. */
+export function readChannelState({ rpcUrl }: HarnessChain, channelId: Hex) {
+  return createPublicClient({ transport: http(rpcUrl) }).readContract({
+    ...{ address: batchSettlementAddress, abi: mockBatchSettlementAbi },
+    functionName: "channels",
+    args: [channelId],
+  });
+}
+
+/** The requirements of a shop for one purchase. */
+export function channelRequirements(
+  { asset, network }: HarnessChain,
+  options: { receiver: Hex; receiverAuthorizer: Hex; amount?: string; method?: TransferMethod },
+) {
+  const { receiver, receiverAuthorizer, amount = "1000", method = "eip3009" } = options;
+  const { name, version } = asset;
+  return {
+    ...{ scheme: "batch-settlement", network: network.caip2, amount, asset: asset.address, payTo: receiver },
+    maxTimeoutSeconds: 300,
+    extra: {
+      name,
+      version,
+      assetTransferMethod: method,
+      receiverAuthorizer,
+      withdrawDelay: 900,
+      minDeposit: "10000",
+    },
+  } as const;
+}
+
+/** A deposit of 10,000 units, or a later voucher of the same buyer, as the public client signs it. */
+export async function signChannelPayment(
+  buyer: Awaited<ReturnType<typeof createChannelBuyer>>,
+  paymentRequirements: ReturnType<typeof channelRequirements>,
+): Promise<Body> {
+  const { payload } = await buyer.scheme.createPaymentPayload(2, paymentRequirements as never);
+  const paymentPayload = { x402Version: 2, accepted: paymentRequirements, payload };
+  return { x402Version: 2, paymentPayload, paymentRequirements };
+}
+
+/** The body of what a shop asks for, with the skeleton of requirements that public shops send. */
+export function channelAction({ asset, network }: HarnessChain, payTo: Hex, payload: object): Body {
+  const { address } = asset;
+  const kind = { scheme: "batch-settlement", network: network.caip2, amount: "0", asset: address, payTo };
+  const requirements = { ...kind, maxTimeoutSeconds: 0, extra: {} };
+  const paymentPayload = { x402Version: 2, accepted: requirements, payload };
+  return { x402Version: 2, paymentPayload, paymentRequirements: requirements };
+}
+
+/** A row of a claim: of a deposit, how much of its voucher was charged. */
+export function claimRow({ paymentPayload: { payload } }: Body, totalClaimed: string) {
+  const { channelConfig: channel, voucher } = payload;
+  const { maxClaimableAmount, signature } = voucher;
+  return { voucher: { channel, maxClaimableAmount }, signature, totalClaimed };
+}
+
+/** What a shop that leaves signing to the facilitator sends about the channel of a deposit, of which it has charged 700. */
+export function actionsOf(chain: HarnessChain, deposit: Body) {
+  const { channelConfig, voucher } = deposit.paymentPayload.payload;
+  const { receiver, token } = channelConfig;
+  const claims = [claimRow(deposit, "700")];
+  const refund = { type: "refund", channelConfig, voucher, amount: "9300", refundNonce: "0", claims };
+  return {
+    claim: channelAction(chain, receiver, { type: "claim", claims }),
+    settle: channelAction(chain, receiver, { type: "settle", receiver, token }),
+    refund: channelAction(chain, receiver, refund),
+  };
+}
