@@ -92,7 +92,10 @@ async function install(at: string): Promise<void> {
   // What `init` writes is judged as it is.
   const written = join(root, "templates");
   await cp(join(written, "common/buyer.js"), join(at, "clients/@x402-fetch.mjs"));
-  await cp(join(written, "next/app"), join(at, "next/@x402-next/app"), { recursive: true });
+  await cp(join(written, "next/app"), join(at, "next/@x402-next/app"), {
+    recursive: true,
+    filter: (path) => !/\.tsx?$/.test(path),
+  });
   await cp(join(written, "next/app/layout.js"), join(at, "next/x402-next/app/layout.js"));
   for (const app of ["x402-next", "@x402-next"]) {
     await cp(join(at, "next", app, "app/report"), join(at, "next", app, "app/other"), { recursive: true });

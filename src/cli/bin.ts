@@ -6,7 +6,7 @@ const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   process.stderr.write(
     `x402-kit needs Node 22.18 or newer, and this is ${process.versions.node}\n` +
-      "  Run it with a newer one: npx -p node@24 x402-kit …\n",
+      "  For this project: npm install --save-dev node@24; once: npx -p node@24 x402-kit …\n",
   );
   process.exit(1);
 }

@@ -253,7 +253,7 @@ test("names everything that is wrong, at once, in the order in which it is descr
     POLYGON_RPC_URL: is not a URL that begins with https:// or http:// (for example https://polygon.example/v2/KEY)
     FACILITATOR_CONTRACT_MAINNET: has a wrong checksum (EIP-55): a digit may be mistyped (for example 0x4020000000000000000000000000000000000001)
     FACILITATOR_CONTRACT_TESTNET: is needed for base-sepolia; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000002)
-    OPERATOR_PRIVATE_KEY: the 2nd key is not a private key (for example 0x and 64 hexadecimal digits)
+    OPERATOR_PRIVATE_KEY: the 2nd key is not a private key: it has 2 hexadecimal digits, and a key has 64 (for example 0x and 64 hexadecimal digits)
     RECOVERER_PRIVATE_KEY: is not a private key: not above zero and below the order of secp256k1 (for example 0x and 64 hexadecimal digits)
     ASSETS: is not JSON; in a .env file put it in single quotes (for example [{"network":"base","address":"0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42","name":"EURC","version":"2","decimals":6}])
     CONFIRMATIONS: "polgon" is not one of NETWORKS (for example polygon=8,base=2)
@@ -624,7 +624,7 @@ describe("a secret from a file", () => {
     });
     expect(problems.replaceAll(directory, "DIRECTORY")).toMatchInlineSnapshot(`
       "
-      OPERATOR_PRIVATE_KEY_FILE: is not a private key
+      OPERATOR_PRIVATE_KEY_FILE: is not a private key: write 0x and 64 hexadecimal digits
       RECOVERER_PRIVATE_KEY_FILE: names the file /nowhere/recoverer, which does not exist
       DATABASE_URL_FILE: names the file DIRECTORY/empty, which is empty
       API_KEY_PEPPER_FILE: is set, and so is API_KEY_PEPPER; keep one of them

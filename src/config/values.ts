@@ -145,11 +145,20 @@ const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8
 /** A private key, with or without 0x, returned in lower case with it. */
 export function readPrivateKey(text: string): Hex {
   const key = `0x${text.replace(/^0x/, "").toLowerCase()}`;
-  if (!isBytes32(key)) throw new InvalidValue("is not a private key");
+  if (!isBytes32(key)) throw new InvalidValue(`is not a private key${describeNoKey(text)}`);
   if (BigInt(key) === 0n || BigInt(key) >= secp256k1Order) {
     throw new InvalidValue("is not a private key: not above zero and below the order of secp256k1");
   }
   return key;
+}
+
+/** What is written in place of a private key, without a part of it. */
+function describeNoKey(text: string): string {
+  if (/["'`]/.test(text)) return ": it has quotes around it, leave them out";
+  if (/\s/.test(text)) return ": it has a space in it, leave it out";
+  const digits = /^(?:0x)?([0-9a-f]*)$/i.exec(text)?.[1]?.length;
+  if (digits === undefined) return ": write 0x and 64 hexadecimal digits";
+  return `: it has ${digits} hexadecimal digits${digits === 40 ? ", as an address has" : ""}, and a key has 64`;
 }
 
 export function readHttpUrl(text: string): string {

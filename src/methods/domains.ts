@@ -62,6 +62,11 @@ export const siblingTokens: readonly SiblingToken[] = [
   { chainId: 11_155_111, symbol: "USDC", address: "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238" },
 ];
 
+/** The token that is taken for a network's USDC and has this address. */
+export function siblingOf(address: Address): SiblingToken | undefined {
+  return siblingTokens.find((token) => sameAddress(token.address, address));
+}
+
 /** A domain that a payer may have signed for (EIP-712). A member that is undefined was left out. */
 export type TriedDomain = {
   name?: string | undefined;
@@ -140,7 +145,7 @@ function nameOf({ chainId, verifyingContract }: TriedDomain, member: (typeof mem
     return name === undefined ? "" : ` (${name})`;
   }
   if (member !== "verifyingContract" || verifyingContract === undefined) return "";
-  const sibling = siblingTokens.find(({ address }) => sameAddress(address, verifyingContract));
+  const sibling = siblingOf(verifyingContract);
   if (sibling !== undefined) return ` (${sibling.symbol} on ${chainName(sibling.chainId)})`;
   const home = builtInNetworks.all.find(({ usdc }) => sameAddress(usdc.address, verifyingContract));
   return home === undefined ? "" : ` (USDC on ${home.name})`;

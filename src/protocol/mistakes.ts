@@ -121,6 +121,18 @@ export const mistakes = {
     why: "Nothing in it is called paymentPayload, payload, accepts, success or isValid.",
     fix: "Pass a body of verify or settle, the value of a payment header, a 402 challenge, or what a facilitator answered.",
   },
+  "text-of-json": {
+    rank: 1,
+    title: "It is a text that holds JSON",
+    why: "It begins with a quotation mark in place of a brace.",
+    fix: "Call JSON.stringify once, not twice: clients such as axios call it themselves.",
+  },
+  "other-name": {
+    rank: 2,
+    title: "A required member is there by another name",
+    why: "The facilitator reads members by the names of the protocol alone.",
+    fix: "Give it the name that the protocol has for it.",
+  },
   "missing-member": {
     rank: 2,
     title: "A required member is missing or has the wrong type",
@@ -281,6 +293,12 @@ export const mistakes = {
     why: "x402 uses TransferWithAuthorization; the two have different type hashes.",
     fix: signatureAdvice["signed-receive"],
   },
+  "signed-as-message": {
+    rank: 2,
+    title: "It was signed as a message (personal_sign), not as typed data",
+    why: "A prefix is put before what is signed as a message, so that the token cannot recover the payer.",
+    fix: "Have the wallet sign typed data (eth_signTypedData_v4, signTypedData), and no message (personal_sign, signMessage).",
+  },
   "signed-by-another-key": {
     rank: 2,
     situation: "signature_wrong",
@@ -345,6 +363,30 @@ export const mistakes = {
     title: "The request names another protocol version than the payment in it",
     why: "The version of a payment is paymentPayload.x402Version; the x402Version beside paymentPayload may be left out. This facilitator does not look at it, and another one may refuse the request for it.",
     fix: "Send the x402Version of the payment beside paymentPayload, as a number, or leave it out there.",
+  },
+  "headers-hidden": {
+    rank: 5,
+    title: "Pages of other origins cannot read the headers of the 402",
+    why: "The 402 lets pages in (Access-Control-Allow-Origin), and browsers show them the headers in Access-Control-Expose-Headers alone.",
+    fix: "Name them in Access-Control-Expose-Headers: PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE.",
+  },
+  "above-usual-limit": {
+    rank: 5,
+    title: "The price is above what a public client pays by default",
+    why: 'x402-fetch, the client of version 1, pays at most 0.1 USDC, and throws "Payment amount exceeds maximum allowed" before it signs.',
+    fix: "Let buyers give a higher limit, maxValue: wrapFetchWithPayment(fetch, wallet, maxValue).",
+  },
+  "payment-not-seen": {
+    rank: 2,
+    title: "The shop answered as if no payment had come",
+    why: "It said the same as without one, and did not ask the facilitator. Often something on the way drops the header.",
+    fix: "Let every proxy and framework pass on the header of the payment, PAYMENT-SIGNATURE in version 2 and X-PAYMENT in version 1. If it arrives, the shop's own log says why it was refused.",
+  },
+  "client-error": {
+    rank: 2,
+    title: "It is an error of a client, and no payment",
+    why: "The client failed before a facilitator could see anything.",
+    fix: "Mend what the error names, and try again.",
   },
   "bad-checksum": {
     rank: 5,

@@ -65,7 +65,9 @@ export const problemTexts: Readonly<Record<ProblemName, ProblemText>> = {
     means: "No such settlement of this organization, no such network, or no catalogue here",
     fix: "The facilitator's URL ends in /v1: payments go to POST /v1/verify and POST /v1/settle.",
   },
-  "method-not-allowed": { fix: "Use the method that the message names." },
+  "method-not-allowed": {
+    fix: "Use the method that the message names; OPTIONS, by which browsers ask for web pages, is answered with --cors-origins.",
+  },
   "request-timeout": {
     fix: "Send the whole request without pauses. Nothing was done; send the same payment again.",
   },
@@ -124,6 +126,11 @@ export function unauthorizedDetail(header: string | undefined): string {
   if (unsetKeys.includes(key)) {
     const got = key === "" ? "no key" : `"${key}" in the place of a key`;
     return `The Authorization header has ${got}: the variable that the caller takes it from is not set`;
+  }
+  const isTwice = /^Bearer\s/i.test(key);
+  if (isTwice || /["'`]/.test(key)) {
+    const what = isTwice ? "Bearer twice" : "quotes around the key";
+    return `The Authorization header has ${what}: leave out all but Bearer KEY`;
   }
   return "The API key in the Authorization header is not known here, was revoked or has expired";
 }

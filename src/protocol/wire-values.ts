@@ -95,7 +95,7 @@ export function readUint256(part: Part, name: string): bigint {
 
 /** The problem with what is to be an address: how long it is, where it is one otherwise. */
 export function addressFault(text: string): string {
-  const digits = /^0x([0-9a-f]*)$/i.exec(text)?.[1]?.length;
+  const digits = /^0x([0-9a-fA-F]*)$/.exec(text)?.[1]?.length;
   return digits === undefined ? faults.address : `${faults.address}, and has ${digits}`;
 }
 

@@ -48,10 +48,11 @@ export function offerOf({ x402Version = 2, offer, extra }: StubShop, url: string
   };
 }
 
-/** A shop without a facilitator, which answers every request for /report, however it is spelled, with a 402. */
-export async function startStubShop(shop: StubShop = {}): Promise<LoopbackServer & { url: string }> {
-  const { x402Version = 2, challenge, instead, encode = encodeHeader } = shop;
-  const server = await listenOnLoopback(async (request, response) => {
+/** Answers every request for /report, however it is spelled, with the 402 of the shop that is given then. */
+export function answerAsShop(shopNow: () => StubShop) {
+  return async (request: IncomingMessage, response: ServerResponse): Promise<unknown> => {
+    const shop = shopNow();
+    const { x402Version = 2, challenge, instead, encode = encodeHeader } = shop;
     for (const [name, value] of Object.entries(shop.cors ?? cors)) response.setHeader(name, value);
     if (await instead?.(request, response)) return undefined;
     if (request.method === "OPTIONS") return response.writeHead(204).end();
@@ -72,6 +73,11 @@ export async function startStubShop(shop: StubShop = {}): Promise<LoopbackServer
     if (header !== undefined) response.setHeader("PAYMENT-REQUIRED", header);
     response.writeHead(402, { "content-type": "application/json" });
     return response.end(JSON.stringify(isInBody ? value : {}));
-  });
+  };
+}
+
+/** A shop without a facilitator: {@link answerAsShop}. */
+export async function startStubShop(shop: StubShop = {}): Promise<LoopbackServer & { url: string }> {
+  const server = await listenOnLoopback(answerAsShop(() => shop));
   return { ...server, url: `${server.origin}/report` };
 }

@@ -5,7 +5,7 @@ import { createVariableReader } from "../../config/variable-reader.ts";
 import { deploymentOf, findHarness, requireRunning } from "../../harness/control/description.ts";
 import { comparePayment, explainReceipt } from "../../observe/explain/compare-payment.ts";
 import type { Deployment } from "../../observe/explain/deployment.ts";
-import { explainOffers, readChallenges } from "../../observe/explain/explain-shop.ts";
+import { explainOffers, readChallenges, saysTheSame } from "../../observe/explain/explain-shop.ts";
 import {
   explanationOf,
   formatExplanations,
@@ -37,6 +37,7 @@ import {
   textOption,
   urlOption,
 } from "../kit/command.ts";
+import { explanationAt, withLink } from "../kit/payment-line.ts";
 import { askThere } from "./look-up.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
@@ -110,7 +111,7 @@ export const buy = defineCommand({
     const context = { networks, ...place.context, now: undefined };
     const { challenges, findings: ofReading } = readChallenges(readable(first));
     const ofShop = challenges.flatMap((one) => explainOffers(one, shop, context));
-    const story: Story = { shop, first, findings: [...ofReading, ...ofShop] };
+    const story: Story = { shop, first, up: live ? undefined : url, findings: [...ofReading, ...ofShop] };
 
     const offers = challenges.flatMap(({ value }) => {
       const challenge = findChallenge(value);
@@ -156,15 +157,18 @@ export const buy = defineCommand({
     }
     const isPaid = membersOf(story.receipt).success === true;
     if (isServed || isPaid || answer.status < 400 || answer.status > 499) return report(story, "unclear");
+    const again = readChallenges(readable(answer)).challenges;
     if (answer.status === 402) {
-      const again = readChallenges(readable(answer)).challenges;
       const compared = comparePayment(header, again.length > 0 ? again : challenges, { ...context, now });
       story.findings.push(...compared);
     }
     if (!live) {
       const named = namedPayment(readInput(header.value).input, networks);
       story.there = await askThere({ url, token: undefined, payment: named, contracts: context.contracts });
-      if (story.there.seen === undefined) story.findings.push(finding("never-asked", ""));
+      if (story.there.seen === undefined) {
+        const isAlike = saysTheSame(challenges, again) && !story.findings.some(isCause);
+        story.findings.push(finding(isAlike ? "payment-not-seen" : "never-asked", ""));
+      }
     }
     return report(story, "refused");
   },
@@ -226,6 +230,8 @@ const readable = ({ headers, text }: HttpAnswer) => ({ headers: new Headers(head
 type Story = {
   shop: string;
   first: HttpAnswer;
+  /** The URL of the `up` whose chains are paid on; undefined on a live chain. */
+  up: string | undefined;
   findings: (Finding & { isMinor?: boolean })[];
   offer?: Offer<PayableNetwork> | undefined;
   signed?: { payer: string; validUntil: bigint; now: bigint; header: { name: string; value: string } };
@@ -252,7 +258,15 @@ function report(story: Story, result: keyof typeof results): Outcome {
   if (result === "unclear" && story.receipt === undefined) story.findings.push(finding("answer-lost", ""));
   const names = new Set<string>(story.findings.map(({ mistake }) => mistake));
   const ofFacilitator = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
-  const found: RefusalExplanation[] = sortByRank([...story.findings.map(explanationOf), ...ofFacilitator]);
+  const payment = {
+    network: offer?.network.name ?? null,
+    payer: signed?.payer ?? null,
+    amount: offer === undefined ? null : `${offer.value}`,
+    asset: offer?.asset.address ?? null,
+    token: offer === undefined ? null : unitsOf(offer.asset),
+  };
+  const explanations: RefusalExplanation[] = [...story.findings.map(explanationOf), ...ofFacilitator];
+  const found = sortByRank(explanations).map((one) => explanationAt(one, payment, story.up));
   const isWrong = story.findings.some((one) => isCause(one) && one.isMinor !== true);
   const isDone = result === "bought" || result === "dry-run";
   const price = offer && formatAmount(offer.value, unitsOf(offer.asset));
@@ -281,7 +295,7 @@ function report(story: Story, result: keyof typeof results): Outcome {
       offer: offer && { ...offer.written, x402Version: offer.x402Version },
       signed: signed && { ...signed, now: undefined, amount: offer?.value, to: offer?.payTo },
       answer: answer && { status: answer.status, body: answer.text.slice(0, shownBody), receipt },
-      findings: found,
+      findings: found.map(withLink),
       ...(there !== undefined && { there: there.told }),
     },
     text: [

@@ -1,24 +1,18 @@
 import { stat } from "node:fs/promises";
-import { pathToFileURL } from "node:url";
 import { readFacilitatorUrl, readHttpUrl, readMoment } from "../../config/values.ts";
 import { askPayTo, askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { comparePayment, explainHeader } from "../../observe/explain/compare-payment.ts";
 import { type ExplainContext, type Explanation, explain } from "../../observe/explain/explain-input.ts";
 import { explainShop, readChallenges, type ShopAnswer } from "../../observe/explain/explain-shop.ts";
-import {
-  explanationOf,
-  formatExplanations,
-  type RefusalExplanation,
-} from "../../observe/explain/explanations.ts";
+import { explanationOf, formatExplanations } from "../../observe/explain/explanations.ts";
 import { namedPayment, namesIn, readInput } from "../../observe/explain/read-input.ts";
-import { errorsFile } from "../../protocol/catalogue-texts.ts";
 import { isBytes32 } from "../../protocol/hex.ts";
 import { finding, sortByRank } from "../../protocol/mistakes.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { isLoopbackUrl } from "../../util/loopback.ts";
-import { packageFile, self } from "../../util/self-command.ts";
+import { self } from "../../util/self-command.ts";
 import { askShop } from "../kit/ask-shop.ts";
 import {
   contractOptions,
@@ -32,7 +26,7 @@ import {
   tokenOption,
 } from "../kit/command.ts";
 import { readInputFile, readText } from "../kit/files.ts";
-import { type Advised, explanationAt } from "../kit/payment-line.ts";
+import { explanationAt, withLink } from "../kit/payment-line.ts";
 import { askThere } from "./look-up.ts";
 
 /** Longer than any payment, shorter than what would be read by mistake. */
@@ -110,22 +104,15 @@ export const explainCommand = defineCommand({
     if (names.has("amount-off-by-decimals")) names.add("insufficient_funds");
     const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
     const named = namesIn(input, networks);
-    const toRead = (one: RefusalExplanation): Advised =>
-      url === undefined
-        ? { ...one, command: null }
-        : explanationAt(
-            one,
-            {
-              network: named?.network?.name ?? null,
-              payer: named?.payer ?? null,
-              amount: named?.value === undefined ? null : `${named.value}`,
-              asset: named?.assets?.[0] ?? null,
-              token: named?.network === undefined ? null : unitsOf(named.network.usdc),
-            },
-            url,
-          );
+    const payment = {
+      network: named?.network?.name ?? null,
+      payer: named?.payer ?? null,
+      amount: named?.value === undefined ? null : `${named.value}`,
+      asset: named?.assets?.[0] ?? null,
+      token: named?.network === undefined ? null : unitsOf(named.network.usdc),
+    };
     const own = findings.map((one) => ({ ...one, ...explanationOf(one) }));
-    const found = sortByRank([...own, ...more]).map(toRead);
+    const found = sortByRank([...own, ...more]).map((one) => explanationAt(one, payment, url));
     const about = {
       kind,
       ...(says !== undefined && { says }),
@@ -135,7 +122,7 @@ export const explainCommand = defineCommand({
       json: {
         kind,
         says: found.length === 0 ? formatExplanations([], about) : says,
-        findings: found.map((one) => ({ ...one, more: urlOfSection(one.more) })),
+        findings: found.map(withLink),
         ...(there !== undefined && { seen: there.seen ?? null, there: there.told }),
       },
       text: [formatExplanations(found, about), ...(there === undefined ? [] : [there.told])].join("\n\n"),
@@ -143,12 +130,6 @@ export const explainCommand = defineCommand({
     };
   },
 });
-
-/** The URL of a section of this package's own guide, which no service shows here. */
-function urlOfSection(more: string): string {
-  const [file = "", section] = more.split("#");
-  return file === errorsFile ? `${pathToFileURL(packageFile(file))}#${section}` : more;
-}
 
 /** What is wrong with a text, as it is and for a shop. `seen`: undefined if a service that was asked has not seen the payment. */
 function explainPayment(
@@ -163,7 +144,8 @@ function explainPayment(
     throw new KitError("--shop compares a payment with the shop's offers, and this is no payment");
   }
   const [, name, value = given] = /^([A-Za-z-]+):\s*(.*)$/s.exec(given.trim()) ?? [];
-  const header = input.kind === "payment" ? { name, value } : { value: JSON.stringify(input.payload) };
+  const header =
+    input.kind === "payment" ? { name, value } : { value: JSON.stringify(input.payload ?? null) };
   const ofHeader =
     shop === undefined
       ? explainHeader(header)

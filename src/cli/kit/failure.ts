@@ -1,3 +1,4 @@
+import { explainClientError } from "../../observe/explain/explain-client-error.ts";
 import { type ErrorCode, errorCodes } from "../../util/error-codes.ts";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
@@ -30,7 +31,11 @@ export function failureOf(error: unknown, name: string, command: Command | undef
   }
   if (error instanceof KitError) {
     const { code, message, hints } = error;
-    return { ...base, code, message, because: causesOf(error), hints };
+    const because = causesOf(error);
+    // Nothing but its text says why a TLS handshake has failed.
+    const known = because.flatMap((text) => explainClientError(text) ?? []);
+    const advice = known.map(({ title, fix }) => `${title}. ${fix}`);
+    return { ...base, code, message, because, hints: [...hints, ...advice] };
   }
   const code = "unforeseen";
   if (!(error instanceof Error)) return { ...base, code, message: asText(error) };

@@ -10,9 +10,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { basename, dirname, join, relative, sep } from "node:path";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import type { Readable } from "node:stream";
 import { ConfigurationError, type ConfigurationProblem, KitError } from "../../util/errors.ts";
+import { membersOf, parseJson } from "../../util/json.ts";
 import { inShell, packageFile, self, shownPackageFile } from "../../util/self-command.ts";
 import { renderRows } from "../../util/text.ts";
 
@@ -123,9 +124,23 @@ export const npmInstall = isInstalled
   ? "npm install"
   : // A link to the checkout would bring a second vitest along.
     "npm install --install-links";
-export const kitSpecifier = isInstalled ? "x402-facilitator-kit" : `file:${root.replace(/[\\/]$/, "")}`;
+export const kitSpecifier = isInstalled
+  ? (installedFile() ?? "x402-facilitator-kit")
+  : `file:${root.replace(/[\\/]$/, "")}`;
 
-/** The files of a folder of `templates`. Of a checkout, their manifests name the package that runs here. */
+/** The file that npm has installed this package from, as a specifier; undefined if it came from a registry. */
+function installedFile(): string | undefined {
+  const project = join(root, "../..");
+  const manifest = membersOf(parseJson(readTextOf(join(project, "package.json")) ?? ""));
+  for (const field of ["devDependencies", "dependencies"]) {
+    const specifier = membersOf(manifest[field])["x402-facilitator-kit"];
+    const [, file] = /^file:(.+)/.exec(`${specifier}`) ?? [];
+    if (file !== undefined) return `file:${resolve(project, file)}`;
+  }
+  return undefined;
+}
+
+/** The files of a folder of `templates`. Their manifests name the package that runs here, if no registry has it. */
 export function readTemplates(folder: string): File[] {
   const at = packageFile(`templates/${folder}`);
   return readdirSync(at, { recursive: true, withFileTypes: true })
@@ -133,7 +148,7 @@ export function readTemplates(folder: string): File[] {
     .map(({ parentPath, name }) => {
       const file = join(parentPath, name);
       const text = readFileSync(file, "utf8");
-      const isOwn = name === "package.json" && !isInstalled;
+      const isOwn = name === "package.json" && kitSpecifier.startsWith("file:");
       return {
         path: relative(at, file).replaceAll(sep, "/"),
         text: isOwn

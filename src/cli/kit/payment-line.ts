@@ -1,9 +1,11 @@
+import { pathToFileURL } from "node:url";
 import { type AdviceContext, optionsOf } from "../../observe/explain/command-options.ts";
+import { keepsFromPaying } from "../../observe/explain/explain-shop.ts";
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import type { OperationView, PaymentSummary } from "../../observe/timeline/payment-view.ts";
-import { errorsSectionAt } from "../../protocol/catalogue-texts.ts";
+import { errorsFile, errorsSectionAt } from "../../protocol/catalogue-texts.ts";
 import { formatAmount, type TokenUnits } from "../../protocol/token-units.ts";
-import { self, selfWords } from "../../util/self-command.ts";
+import { packageFile, self, selfWords } from "../../util/self-command.ts";
 import { escapeControls } from "../../util/text.ts";
 import { atUrl } from "./command.ts";
 import { paint } from "./terminal.ts";
@@ -81,11 +83,14 @@ export function endedOf(payment: PaymentSummary): readonly Ended[] {
   return [{ payment, operation: null, view, at: lastSeenAt }, ...asked];
 }
 
+/** Returns true for a 402 that no payment has followed yet. */
+export function isUnpaid({ operation, payment: { shop } }: Ended): boolean {
+  return operation === "shop" && shop?.outcome === "unpaid";
+}
+
 /** Returns true if there is nothing to explain. */
-export function isGood({ view, operation, payment: { shop, settledAt } }: Ended): boolean {
-  if (operation === "shop") {
-    return shop?.outcome === "unpaid" || (settledAt !== null && (view.status ?? 500) < 400);
-  }
+export function isGood({ view, operation, payment: { settledAt } }: Ended): boolean {
+  if (operation === "shop") return settledAt !== null && (view.status ?? 500) < 400;
   return view.outcome === "valid" || view.outcome === "settled";
 }
 
@@ -94,14 +99,16 @@ export function isGood({ view, operation, payment: { shop, settledAt } }: Ended)
  *
  * @param origin of the service, where commands find it and pages of it are
  */
-export function lineOf(
-  { payment, operation, view, at }: Ended,
-  explanations: readonly RefusalExplanation[],
-  origin: string,
-): PaymentLine {
+export function lineOf(ended: Ended, explained: readonly RefusalExplanation[], origin: string): PaymentLine {
+  const { payment, operation, view, at } = ended;
+  // Of a 402, what a buyer can pay all the same is for `why` and `check`.
+  const explanations = isUnpaid(ended) ? explained.filter(keepsFromPaying) : explained;
   const { id, network, payer, payerName, amount, token } = payment;
   const { outcome, status, reason, tookMs } = view;
-  const message = view.message ?? (operation === "shop" ? (explanations[0]?.title ?? null) : null);
+  const [worst] = explanations;
+  const place = isUnpaid(ended) && worst?.at ? ` (${worst.at})` : "";
+  const ofShop = operation === "shop" && worst !== undefined ? `${worst.title}${place}` : null;
+  const message = view.message ?? ofShop;
   return {
     time: new Date(at).toISOString(),
     operation,
@@ -184,7 +191,11 @@ export type Advised = RefusalExplanation & Pick<PaymentLine, "command">;
 /** Text that is safe on a command line: a request without a payment may name anything. */
 const oneWord = /^[\w-]+$/;
 
-/** An explanation as a terminal shows it: with commands to paste or to run, and the address of a page. */
+/**
+ * An explanation as a terminal shows it: with commands to paste or to run, and the address of a page.
+ *
+ * @param origin of the service that shows the page and can be asked; undefined if there is none
+ */
 export function explanationAt(
   explanation: RefusalExplanation,
   {
@@ -193,8 +204,9 @@ export function explanationAt(
     amount,
     ...terms
   }: Pick<PaymentSummary, "network" | "payer" | "amount" | "asset" | "token">,
-  origin: string,
+  origin: string | undefined,
 ): Advised {
+  if (origin === undefined) return { ...explanation, command: null };
   const { fix, more } = explanation;
   const isPlain = [network, payer, amount].every((word) => word === null || oneWord.test(word));
   const payment = { ...terms, amount, ...(isPlain ? { network, payer } : { network: null, payer: null }) };
@@ -204,6 +216,13 @@ export function explanationAt(
     command: commandIn(fix, { at: ` --url ${origin}`, ...payment }),
     more: errorsSectionAt(more, origin),
   };
+}
+
+/** An explanation for programs: its page is a URL, if no service shows it that of the file in this package. */
+export function withLink(explanation: Advised): Advised {
+  const [file = "", section] = explanation.more.split("#");
+  const more = file === errorsFile ? `${pathToFileURL(packageFile(file))}#${section}` : explanation.more;
+  return { ...explanation, more };
 }
 
 /** A clause of so few words may begin quite different advice: “Sign again”. */

@@ -96,10 +96,14 @@ const memberOf = (option: string) => option.replaceAll("-", "_");
 function schemaOf({ describe, placeholder, required, default: usual, example }: Option): z.ZodType {
   const more =
     usual !== undefined ? ` (default ${usual})` : example === undefined ? "" : `, such as ${example}`;
-  const value = placeholder === undefined ? z.boolean() : z.union([z.string(), z.number()]);
+  const value =
+    placeholder === undefined ? z.boolean() : z.union([z.string(), z.number()], { error: describeProblem });
   const described = value.describe(`${describe}${more}`);
   return required === true ? described : described.optional();
 }
+
+const describeProblem = ({ input }: { input?: unknown }) =>
+  input === undefined ? "is needed" : "must be a string or a number";
 
 /** @throws KitError for a text that a command line would read as something else */
 function argumentsOf(option: string, { placeholder, positional }: Option, value: unknown): string[] {

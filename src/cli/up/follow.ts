@@ -12,6 +12,7 @@ import {
   type Ended,
   endedOf,
   isGood,
+  isUnpaid,
   lineOf,
   type PaymentLine,
   shortenHex,
@@ -54,7 +55,8 @@ export function followPayments(
     const ended = endedOf(summaryOf(record, context)).find((one) => one.operation === operation);
     if (ended === undefined) return;
     const explain = () => explainRecord(record, context);
-    const line = lineOf(ended, isGood(ended) ? [] : (budget.spend(explain) ?? [adviceToAsk(ended)]), origin);
+    const unsaid = () => (isUnpaid(ended) ? [] : [adviceToAsk(ended)]);
+    const line = lineOf(ended, isGood(ended) ? [] : (budget.spend(explain) ?? unsaid()), origin);
     write({ ...line, transaction: entry.kind === "answer" ? (entry.result.transaction ?? null) : null });
   });
 }

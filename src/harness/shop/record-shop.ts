@@ -47,9 +47,15 @@ const mostError = 4_096;
 const mostUrl = 2_000;
 
 const paymentHeaders = ["payment-signature", "x-payment"] as const;
-const answerHeaders = ["payment-required", "payment-response", "x-payment-response"] as const;
+const answerHeaders = [
+  "payment-required",
+  "payment-response",
+  "x-payment-response",
+  "access-control-allow-origin",
+  "access-control-expose-headers",
+] as const;
 
-/** Publishes the requests of clients that concern payments. It reads the headers of x402 and no others. */
+/** Publishes the requests of clients that concern payments. It reads the headers of x402 and of CORS, and no others. */
 export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOptions) {
   const open = new WeakMap<IncomingMessage, Open>();
   let unpaid: Unpaid[] = [];

@@ -1,7 +1,12 @@
 import { domainSeparatorOf } from "../../chain/views.ts";
 import { domainSeparator } from "../../methods/eip712.ts";
 import { methodOfOffer } from "../../methods/people.ts";
-import type { ShopChallenge, ShopFinding } from "../../observe/explain/explain-shop.ts";
+import {
+  hiddenHeaders,
+  namesInHeader,
+  type ShopChallenge,
+  type ShopFinding,
+} from "../../observe/explain/explain-shop.ts";
 import { readBazaar } from "../../protocol/discovery/read-resource.ts";
 import { isAddress, sameAddress } from "../../protocol/hex.ts";
 import { type MistakeId, mistakes } from "../../protocol/mistakes.ts";
@@ -106,19 +111,14 @@ const explainRules: readonly ShopRule[] = ofExplain.map((id) => ({
 /** The headers of a request by a page of another origin. */
 export const asPage = { Origin: "https://x402-check.example" };
 
-/** The names in a header that lists names; undefined for one that allows all. */
-function namesIn(answer: Answer | undefined, header: string): readonly string[] | undefined {
-  const text = answer?.headers.get(header) ?? "";
-  return text.trim() === "*" ? undefined : text.toLowerCase().split(/\s*,\s*/);
-}
-
 function requirePages({ first }: CheckedShop): void {
   if (first.headers.has("access-control-allow-origin")) return;
   skip("the 402 has no Access-Control-Allow-Origin: pages of other origins cannot buy there");
 }
 
-const headersOf = (challenges: readonly ShopChallenge[], v1: readonly string[], v2: readonly string[]) => [
-  ...new Set(challenges.flatMap(({ x402Version }) => (x402Version === 1 ? v1 : v2))),
+/** The headers that a payment for the offers may be sent in. */
+const paymentHeadersOf = (challenges: readonly ShopChallenge[]) => [
+  ...new Set(challenges.map(({ x402Version }) => (x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE"))),
 ];
 
 const httpRules: readonly ShopRule[] = [
@@ -134,11 +134,9 @@ const httpRules: readonly ShopRule[] = [
     good: "Names the headers of x402 in Access-Control-Expose-Headers: pages see no others.",
     find(shop) {
       requirePages(shop);
-      const { first, challenges } = shop;
-      const due = headersOf(challenges, ["X-PAYMENT-RESPONSE"], ["PAYMENT-REQUIRED", "PAYMENT-RESPONSE"]);
-      const exposed = namesIn(first, "access-control-expose-headers");
-      const hidden = due.filter((name) => exposed?.includes(name.toLowerCase()) === false);
-      return hidden.map((name) => differs(`Access-Control-Expose-Headers lacks ${name}`));
+      return hiddenHeaders(shop.first.headers, shop.challenges).map((name) =>
+        differs(`Access-Control-Expose-Headers lacks ${name}`),
+      );
     },
   },
   {
@@ -149,7 +147,7 @@ const httpRules: readonly ShopRule[] = [
     async find(shop) {
       requirePages(shop);
       const problems: Problem[] = [];
-      for (const name of headersOf(shop.challenges, ["X-PAYMENT"], ["PAYMENT-SIGNATURE"])) {
+      for (const name of paymentHeadersOf(shop.challenges)) {
         const headers = {
           ...asPage,
           "Access-Control-Request-Method": "GET",
@@ -158,7 +156,10 @@ const httpRules: readonly ShopRule[] = [
         const answer = await shop.ask({ method: "OPTIONS", headers });
         const isGood = answer !== undefined && answer.status >= 200 && answer.status < 300;
         if (!isGood) problems.push(differs(`OPTIONS: ${answer?.status ?? "no answer"}`));
-        else if (namesIn(answer, "access-control-allow-headers")?.includes(name.toLowerCase()) === false)
+        else if (
+          namesInHeader(answer.headers, "access-control-allow-headers")?.includes(name.toLowerCase()) ===
+          false
+        )
           problems.push(differs(`Access-Control-Allow-Headers lacks ${name}`));
       }
       return problems;

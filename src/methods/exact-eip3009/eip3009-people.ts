@@ -21,9 +21,15 @@ import {
   wellKnownChains,
 } from "../domains.ts";
 import { digestUnder } from "../eip712.ts";
+import { isSignedAsMessage } from "../explain-members.ts";
 import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import type { SignedDomain } from "../method.ts";
-import { type Authorization, authorizationHash, authorizationTypehashes } from "./authorization.ts";
+import {
+  type Authorization,
+  authorizationHash,
+  authorizationJson,
+  authorizationTypehashes,
+} from "./authorization.ts";
 import { authorizationOf, exactEip3009 } from "./eip3009-method.ts";
 import { exactPayloadSchema } from "./eip3009-schemas.ts";
 import { likelyDomains } from "./explain-eip3009.ts";
@@ -128,6 +134,10 @@ function explainSignature(
     const expected = `${message[changed]}, which is what the payer signed`;
     const facts = { got: `${authorization[changed]}`, expected };
     return [finding("signed-other-values", `authorization.${changed}`, facts)];
+  }
+  const texts = [digestUnder(separatorOf(own), signed), JSON.stringify(authorizationJson(authorization))];
+  if (isSignedAsMessage(texts, (digest) => recover(digest, signature), from)) {
+    return [finding("signed-as-message", at)];
   }
   return [
     finding("signed-by-another-key", at, {

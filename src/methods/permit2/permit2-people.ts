@@ -4,7 +4,7 @@ import { isErc6492, type SignedPayment } from "../../protocol/signed-payment.ts"
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import { digestUnder } from "../eip712.ts";
-import { readAnyNumber } from "../explain-members.ts";
+import { isSignedAsMessage, readAnyNumber } from "../explain-members.ts";
 import type { MethodForPeople, SignatureContext } from "../for-people.ts";
 import { describeMalformed } from "../method.ts";
 import { likelyMistakes } from "./explain-permit2.ts";
@@ -62,6 +62,9 @@ function explainSignature(
     const signer = recover(digest, signature);
     if (signer !== undefined && sameAddress(signer, permit.from))
       return [finding(mistake, at, { got: `signed for ${instead}` })];
+  }
+  if (isSignedAsMessage([digest], (other) => recover(other, signature), permit.from)) {
+    return [finding("signed-as-message", at)];
   }
   return [
     finding("permit-signer", at, {

@@ -9,54 +9,61 @@ import {
 import { adviceOnAnswer } from "../../protocol/catalogue-texts.ts";
 import { type Finding, finding, isMistakeId, type Mistake, mistakes } from "../../protocol/mistakes.ts";
 import { formatNetwork, type NetworkRegistry } from "../../protocol/networks.ts";
-import type { PaymentRequest, X402Version } from "../../protocol/requests.ts";
+import type { PaymentRequest } from "../../protocol/requests.ts";
 import { parseAmount, type TokenUnits } from "../../protocol/token-units.ts";
 import { faults } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/text.ts";
+import { networkMeant, rewrite, type Written } from "./explain-written.ts";
 
 /* Says of faults that the service's own reader and checks find what people make of them. */
 
 /** The context of a member that is malformed. */
-type MalformedContext = {
-  /** Its place in what is explained, and its value. */
-  at: string;
-  value: unknown;
-  version: X402Version;
+type MalformedContext = Omit<Written, "problem"> & {
   networks: NetworkRegistry;
   /** How it is counted, if it is an amount. */
   units: TokenUnits | undefined;
 };
 
 /** The finding for a member that cannot be read, or for halves that the reader finds not to go together. */
-export function explainMalformed(
-  fault: Invalid,
-  { at, value, version, networks, units }: MalformedContext,
-): Finding {
+export function explainMalformed(fault: Invalid, context: MalformedContext): Finding {
+  const { at, value, version, networks, units } = context;
   const { situation, got, expected, fact } = fault;
   if (!isDecidedBy(fault, "form")) return explainRefused(fault, at);
-  const problem = fact.slice(fault.at?.length).replace(/^:? (?:must be )?/, "");
+  const told = fact.slice(fault.at?.length).replace(/^:? /, "");
+  const problem = told.replace(/^must be /, "");
   const facts = { situation, got: showValue(value), expected: problem };
   // Such a fault is of the whole version.
   if (got !== undefined) {
     const ofVersion = { situation, got, ...(expected !== undefined && { expected }) };
     return finding("wrong-version", "paymentPayload.x402Version", ofVersion);
   }
+  const rewritten = rewrite({ ...context, problem: told });
   if (at.endsWith(".scheme")) return finding("unknown-scheme", at, facts);
   if (at.endsWith(".network")) {
     if (typeof value === "string" && networks.find(value, version === 1 ? 2 : 1) !== undefined) {
       return finding("wrong-version", at, facts);
     }
+    const meant = networkMeant(value, version, networks);
+    if (meant !== undefined) {
+      const right = { expected: `"${meant}"`, fix: `Write "${meant}", a string, spelled so.` };
+      return finding("unknown-network", at, { ...facts, ...right });
+    }
     const known = networks.all.map((one) => formatNetwork(one, version)).join(", ");
     return finding("unknown-network", at, { ...facts, expected: `one of ${known}` });
   }
   if (at.endsWith(".signature")) {
-    return finding("malformed-signature", at, { ...facts, expected: "65 bytes as hexadecimal after 0x" });
+    const expected = "65 bytes as hexadecimal after 0x";
+    return finding("malformed-signature", at, { ...facts, expected, ...rewritten });
   }
   if (problem === faults.tooLarge) {
     return finding("number-too-large", at, { ...facts, expected: "below 2^256" });
   }
   const meant = units && amountMeant(value, units);
   if (meant !== undefined) return finding("amount-in-dollars", at, { ...facts, expected: `"${meant}"` });
+  if (rewritten !== undefined) {
+    const isOtherName = value === undefined;
+    return finding(isOtherName ? "other-name" : "missing-member", at, { ...facts, ...rewritten });
+  }
   const fix = "Send it as a string of decimal digits, as all amounts, times and numbers of what is signed.";
   return finding("missing-member", at, { ...facts, ...(/\bdecimal digits/.test(problem) && { fix }) });
 }

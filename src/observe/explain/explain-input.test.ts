@@ -1,14 +1,16 @@
 import { privateKeyToAccount } from "viem/accounts";
 import { describe, expect, test } from "vitest";
 import { buildBody } from "../../methods/build-request.ts";
+import { digestUnder } from "../../methods/eip712.ts";
 import {
   type AuthorizationTerms,
   signAuthorization,
   transferWithAuthorizationTypes,
 } from "../../methods/exact-eip3009/authorization.ts";
 import { buildPaymentRequest } from "../../methods/exact-eip3009/eip3009-method.ts";
-import { uptoProxyAddress } from "../../methods/permit2/permit.ts";
-import { writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
+import { parsePaymentRequest } from "../../methods/methods.ts";
+import { permit2Separator, permitHash, uptoProxyAddress } from "../../methods/permit2/permit.ts";
+import { permitOf, writePermitPayload } from "../../methods/permit2/permit2-payload.ts";
 import { type PermitTerms, signPermit } from "../../methods/permit2/sign-permit.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import { reasonTexts, withLocal } from "../../protocol/catalogue-texts.ts";
@@ -135,6 +137,46 @@ describe("what a developer got wrong is named", () => {
   type Case = readonly [string, MistakeId, string, () => unknown, PayToPolicy?];
   const cases: readonly Case[] = [
     ["text", "not-json", "", () => "not a payment at all"],
+    ["the error of a client", "client-error", "", () => "Error: Payment amount exceeds maximum allowed"],
+    [
+      "a body that was written as JSON twice",
+      "text-of-json",
+      "",
+      async () => JSON.stringify(JSON.stringify(await payment())),
+    ],
+    [
+      "a name as Python writes it",
+      "other-name",
+      "paymentRequirements",
+      async () => {
+        const { paymentRequirements, ...others } = await payment();
+        return { ...others, payment_requirements: paymentRequirements };
+      },
+    ],
+    [
+      "a permit that was signed as a message",
+      "signed-as-message",
+      "paymentPayload.payload.signature",
+      async () => {
+        const body = await permitted();
+        const reading = parsePaymentRequest(body);
+        if (!reading.ok) throw new Error(reading.invalid.message);
+        const raw = digestUnder(permit2Separator(8_453), permitHash(permitOf(reading.request.payment)));
+        body.paymentPayload.payload.signature = await payer.signMessage({ message: { raw } });
+        return body;
+      },
+    ],
+    [
+      "a message signed in place of typed data",
+      "signed-as-message",
+      "paymentPayload.payload.signature",
+      async () => {
+        const body = await payment();
+        const message = JSON.stringify(body.paymentPayload.payload.authorization);
+        body.paymentPayload.payload.signature = await payer.signMessage({ message });
+        return body;
+      },
+    ],
     ["other JSON", "unknown-shape", "", () => ({ hello: "world" })],
     [
       "a header as it came",
@@ -574,6 +616,7 @@ describe("what a developer got wrong is named", () => {
       ...["not-encoded", "odd-base64", "no-challenge", "misplaced-challenge", "resource-differs"],
       ...["accepted-differs", "never-asked", "bad-receipt", "wrong-header"],
       ...["not-settled", "paid-not-served", "shop-down"],
+      ...["headers-hidden", "above-usual-limit", "payment-not-seen"],
     ];
     expect(new Set([...found, ...ofShops, "answer-lost"])).toEqual(new Set(Object.keys(mistakes)));
   });

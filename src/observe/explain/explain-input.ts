@@ -1,4 +1,5 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
+import { siblingOf } from "../../methods/domains.ts";
 import { exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { explainExtra } from "../../methods/exact-eip3009/eip3009-people.ts";
 import { methodOf, methods } from "../../methods/methods.ts";
@@ -33,6 +34,7 @@ import {
 } from "./explain-exchange.ts";
 import { explainMalformed, explainRefused } from "./explain-fault.ts";
 import { explainWindow, isOfStart } from "./explain-values.ts";
+import { renamedMember } from "./explain-written.ts";
 import { type Input, readInput } from "./read-input.ts";
 
 /** The context that payments are compared with. */
@@ -96,7 +98,8 @@ const termsAt = "paymentRequirements";
 
 const readPaymentRequest = createRequestReader(methods);
 
-function read(halves: Halves, context: ExplainContext): Reading {
+/** @param whole the body as it came, with what the reader does not look for */
+function read(halves: Halves, context: ExplainContext, whole?: Record<string, unknown>): Reading {
   const { payload, terms, placeOf } = halves;
   const { networks = builtInNetworks } = context;
   const body = { paymentPayload: payload, [termsAt]: terms };
@@ -113,7 +116,10 @@ function read(halves: Halves, context: ExplainContext): Reading {
     // Version 2 has some members twice.
     if (at === undefined || malformed.has(at)) continue;
     const units = amounts.includes(path) ? unitsAsked(terms, request?.knownNetwork, context) : undefined;
-    malformed.set(at, explainMalformed(fault, { at, value: memberAt(body, path), version, networks, units }));
+    const inner = path.lastIndexOf(".");
+    const beside = membersOf(inner < 0 ? whole : memberAt(body, path.slice(0, inner)));
+    const written = { at, value: memberAt(body, path), version, beside, network: request?.knownNetwork };
+    malformed.set(at, explainMalformed(fault, { ...written, networks, units }));
   }
   return {
     ...halves,
@@ -176,6 +182,10 @@ function moreExactly(
   if (isRecipient && isAddress(got) && isOfOtherTier(got, knownNetwork, context)) {
     return { ...found, mistake: "other-tier", fix: mistakes["other-tier"].fix };
   }
+  const sibling = situation === "asset_not_accepted" ? siblingOf(requirements.asset) : undefined;
+  if (sibling !== undefined) {
+    return { ...found, fix: `${found.fix} This one is the address of ${sibling.symbol}.` };
+  }
   const power = powerOfTenBetween(payment.limit, requirements.amount);
   return situation === "value_differs" && power !== undefined
     ? { ...found, mistake: "amount-off-by-decimals" }
@@ -227,17 +237,23 @@ function explainRequest(
           : path.replace(termsAt, place).replace(/^paymentPayload\.payload\.(?=\w+\.)/, ""),
     },
     context,
+    input.kind === "request" ? input.whole : undefined,
   );
   const findings = [...reading.malformed];
   if (input.kind === "request" && isAccepted) {
     const facts = { got: showValue(sent), expected: "an object: the one of `accepts` that the payer chose" };
+    const renamed = renamedMember(termsAt, 2, input.whole);
     // Verify looks at them behind version, scheme and network of the payment.
     const head = /^paymentPayload(\.accepted)?(\.(x402Version|scheme|network))?$/;
     const before = findings.filter(({ at }) => head.test(at)).length;
     findings.splice(
       before,
       0,
-      finding("missing-member", termsAt, { situation: "requirements_malformed", ...facts }),
+      finding(renamed === undefined ? "missing-member" : "other-name", termsAt, {
+        situation: "requirements_malformed",
+        ...facts,
+        ...(sent === undefined && renamed),
+      }),
     );
   }
   const { request, terms } = reading;

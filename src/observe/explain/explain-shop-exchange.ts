@@ -6,7 +6,13 @@ import type { ExchangeView } from "../timeline/payment-view.ts";
 import { type PaymentRecord, type SeenAtShop, type ShopEnd, seenAtShop } from "../timeline/record.ts";
 import { comparePayment, explainReceipt } from "./compare-payment.ts";
 import type { Deployment } from "./deployment.ts";
-import { explainShop, readChallenges, readHeaderValue, type ShopAnswer } from "./explain-shop.ts";
+import {
+  explainShop,
+  readChallenges,
+  readHeaderValue,
+  type ShopAnswer,
+  saysTheSame,
+} from "./explain-shop.ts";
 import { explanationOf } from "./explanations.ts";
 import { namesIn, readInput } from "./read-input.ts";
 
@@ -53,7 +59,12 @@ export function explainAtShop(record: PaymentRecord, decided: Decided, deploymen
     const [worst, ...others] = compared.filter(isCause);
     const said = own.map(({ value }) => value.error).find((error) => typeof error === "string");
     const got = said === undefined ? `${answer.status}` : `${answer.status}: ${said}`;
-    if (worst === undefined) return [unasked(got, "refused"), ...compared];
+    if (worst === undefined) {
+      const refused = unasked(got, "refused");
+      if (answer.status !== 402 || !saysTheSame(before, own)) return [refused, ...compared];
+      const title = `${refused.title}, as if no payment had come`;
+      return [{ ...finding("payment-not-seen", "", { got }), title }, ...compared];
+    }
     const title = `The shop refused it without asking the facilitator: ${explanationOf(worst).title}`;
     return [{ ...worst, title }, ...others];
   }

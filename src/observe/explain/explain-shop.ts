@@ -1,8 +1,10 @@
-import { isAddress } from "../../protocol/hex.ts";
-import { type Finding, finding, isCause, sortByRank } from "../../protocol/mistakes.ts";
+import { isDeepStrictEqual } from "node:util";
+import { isAddress, sameAddress } from "../../protocol/hex.ts";
+import { type Finding, finding, isCause, isMistakeId, sortByRank } from "../../protocol/mistakes.ts";
 import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
-import { isRecord } from "../../protocol/wire-values.ts";
+import { formatBoth, unitsOf } from "../../protocol/token-units.ts";
+import { isRecord, parseUint256 } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 import { isLoopbackUrl } from "../../util/loopback.ts";
 import { findSlip, mostTyposOf, showValue } from "../../util/text.ts";
@@ -116,7 +118,54 @@ export function explainOffers(
 /** All findings about a shop's 402, worst first. */
 export function explainShop(answer: ShopAnswer, url: string, context: ExplainContext): Finding[] {
   const { challenges, findings } = readChallenges(answer);
-  return sortByRank([...findings, ...challenges.flatMap((one) => explainOffers(one, url, context))]);
+  const hidden = hiddenHeaders(answer.headers, challenges);
+  return sortByRank([
+    ...findings,
+    ...challenges.flatMap((one) => [...explainOffers(one, url, context), ...explainLimits(one, context)]),
+    ...(hidden.length === 0 ? [] : [finding("headers-hidden", "", { got: `hidden: ${hidden.join(", ")}` })]),
+  ]);
+}
+
+/** The names in a header that lists names, in lower case; undefined for one that allows all. */
+export function namesInHeader(headers: Headers, header: string): readonly string[] | undefined {
+  const text = headers.get(header) ?? "";
+  return text.trim() === "*" ? undefined : text.toLowerCase().split(/\s*,\s*/);
+}
+
+/** The headers of x402 that pages of other origins, where the 402 lets them in, cannot read. */
+export function hiddenHeaders(headers: Headers, challenges: readonly ShopChallenge[]): readonly string[] {
+  if (!headers.has("access-control-allow-origin")) return [];
+  const exposed = namesInHeader(headers, "access-control-expose-headers");
+  const due = challenges.flatMap(({ x402Version }) =>
+    x402Version === 1 ? ["X-PAYMENT-RESPONSE"] : ["PAYMENT-REQUIRED", "PAYMENT-RESPONSE"],
+  );
+  return [...new Set(due)].filter((name) => exposed?.includes(name.toLowerCase()) === false);
+}
+
+/** What x402-fetch, the client of version 1, pays at most by default. */
+const usualLimit = 100_000n;
+
+function explainLimits(
+  { place, x402Version, accepts }: ShopChallenge,
+  { networks = builtInNetworks }: ExplainContext,
+): Finding[] {
+  if (x402Version !== 1) return [];
+  return accepts.flatMap((offer, index) => {
+    const { network, asset, maxAmountRequired: text } = membersOf(offer);
+    const { usdc } = networks.find(`${network}`, 1) ?? {};
+    const amount = typeof text === "string" ? parseUint256(text) : null;
+    const isUsdc = usdc !== undefined && isAddress(asset) && sameAddress(asset, usdc.address);
+    if (!isUsdc || amount === null || amount <= usualLimit) return [];
+    const units = unitsOf(usdc);
+    const facts = { got: formatBoth(amount, units), expected: `at most ${formatBoth(usualLimit, units)}` };
+    return [finding("above-usual-limit", `${place}.accepts[${index}].maxAmountRequired`, facts)];
+  });
+}
+
+/** Returns true if a shop answered a payment with what it answers without one. */
+export function saysTheSame(before: readonly ShopChallenge[], again: readonly ShopChallenge[]): boolean {
+  const errors = (challenges: readonly ShopChallenge[]) => challenges.map(({ value }) => value.error ?? null);
+  return again.length > 0 && isDeepStrictEqual(errors(before), errors(again));
 }
 
 /** Returns true for an offer on a network of which nothing is known here. A slip of a known name is no such network. */
@@ -128,8 +177,15 @@ export function isForeign(entry: unknown, x402Version: 1 | 2, networks: NetworkR
   return isName && findSlip(network, networks.names, mostTyposOf(network)) === undefined;
 }
 
+/** Returns true for what keeps buyers from paying a shop, whoever settles. */
+export function keepsFromPaying({ mistake, got }: { mistake: string; got: string | null }): boolean {
+  return (
+    isCause({ mistake }) && !(isMistakeId(mistake) && isMinor({ mistake, ...(got !== null && { got }) }))
+  );
+}
+
 /** Another facilitator than this one may settle it: its schemes, tokens and contracts are not known. */
-function isMinor({ mistake, got }: Finding): boolean {
+function isMinor({ mistake, got }: Pick<Finding, "mistake" | "got">): boolean {
   const isOther = mistake === "unknown-scheme" || mistake === "permit-facilitator";
   return isOther || (mistake === "wrong-asset" && isAddress(got));
 }

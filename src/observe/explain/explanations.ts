@@ -18,6 +18,7 @@ import {
 } from "../../protocol/mistakes.ts";
 import { isProblem } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
+import { isErc6492 } from "../../protocol/signed-payment.ts";
 import { knownToken } from "../../protocol/token-units.ts";
 import { shownPackageFile } from "../../util/self-command.ts";
 import { escapeControls, isMasked } from "../../util/text.ts";
@@ -126,9 +127,10 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   // A facilitator may be configured to settle payments of nothing.
   const isZeroRefused = reason === "invalid_payment_requirements";
   // The answer knows verify's own refusal best: it may sponsor no approvals, and accept an expired one that is not needed.
-  const found = mistakes.filter(
-    ({ mistake }) => isMistakeId(mistake) && (mistake !== "amount-zero" || isZeroRefused),
-  );
+  const found = [
+    ...undeployedWallet(refused),
+    ...mistakes.filter(({ mistake }) => isMistakeId(mistake) && (mistake !== "amount-zero" || isZeroRefused)),
+  ];
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
   // What is only worth a look is no cause.
@@ -137,6 +139,23 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   const ofReason = explanationOfReason({ ...refused, reason });
   const { hasChains = true } = context;
   return [hasChains ? ofReason : { ...ofReason, fix: withoutLocal(ofReason.fix) }, ...found];
+}
+
+/** A signature that only a wallet contract can have made, refused because there is none at the payer's address. */
+function undeployedWallet({ situation, request }: RefusedRequest): RefusalExplanation[] {
+  if (situation !== "signature_wrong" || request === undefined) return [];
+  const { signature, payer } = request.payment;
+  const bytes = (signature.length - 2) / 2;
+  if (bytes <= 65 || isErc6492(signature)) return [];
+  const title = "The signature is a wallet contract's, and the payer is no contract";
+  const got = `${bytes} bytes, as wallet contracts sign; there is no code at ${payer} that could check them`;
+  const why =
+    "An account without code signs 65 bytes. A smart wallet that is not deployed has to say how it will be: by the ending of ERC-6492.";
+  return [
+    explanationOf(
+      finding("undeployed-wallet", "paymentPayload.payload.signature", { situation, title, got, why }),
+    ),
+  ];
 }
 
 /** The text about a refusal that nothing in the payment explains. `at` is what it is about, where that is one member. */

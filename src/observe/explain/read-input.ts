@@ -6,11 +6,18 @@ import { type Finding, finding } from "../../protocol/mistakes.ts";
 import type { Network, NetworkRegistry } from "../../protocol/networks.ts";
 import { isRecord } from "../../protocol/wire-values.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
+import { explainClientError } from "./explain-client-error.ts";
 
 /** The text to explain, as far as it could be read. */
 export type Input =
-  /** `x402Version`: the one beside the payment, which may be left out. */
-  | { kind: "request"; payload: unknown; requirements: unknown; x402Version?: unknown }
+  /** `x402Version`: the one beside the payment, which may be left out. `whole`: the body as it came. */
+  | {
+      kind: "request";
+      payload: unknown;
+      requirements: unknown;
+      x402Version?: unknown;
+      whole: Record<string, unknown>;
+    }
   | { kind: "payment"; payload: unknown }
   | { kind: "challenge"; accepts: readonly unknown[]; x402Version: unknown }
   | { kind: "answer"; answer: object };
@@ -35,7 +42,13 @@ export function readInput(text: string): InputReading {
       if (value !== undefined) findings.push(finding("encoded-twice", ""));
     }
   }
-  if (value === undefined) return { input: undefined, findings: [notJson(bare)] };
+  if (value === undefined) return { input: undefined, findings: [explainClientError(text) ?? notJson(bare)] };
+  if (typeof value === "string") {
+    // A header in quotes, or a body that was written as JSON twice.
+    const inner = parseJson(value);
+    if (isRecord(inner)) findings.push(finding("text-of-json", "", quote(bare)));
+    value = inner ?? parseJson(decodeBase64(value) ?? "");
+  }
   const input = classify(value, findings);
   if (input === undefined) findings.push(finding("unknown-shape", "", quote(bare)));
   return { input, findings };
@@ -57,16 +70,28 @@ function notJson(text: string): Finding {
   return finding("not-json", `line ${line}, column ${column}`, { got: found });
 }
 
+/** A body with one of them is meant for a facilitator: by its names, those that Python writes, or that of the first version. */
+const requestMembers = [
+  "paymentPayload",
+  "paymentRequirements",
+  "payment_payload",
+  "payment_requirements",
+  "paymentHeader",
+];
+
 function classify(value: unknown, findings: Finding[]): Input | undefined {
   if (!isRecord(value)) return undefined;
-  if ("paymentPayload" in value || "paymentRequirements" in value) {
+  if (requestMembers.some((name) => name in value)) {
     let payload = value.paymentPayload;
     if (typeof payload === "string") {
       findings.push(finding("not-decoded", "paymentPayload", { expected: "an object" }));
-      payload = parseJson(payload) ?? parseJson(decodeBase64(payload) ?? "");
+      const once = decodeBase64(payload) ?? "";
+      const twice = parseJson(decodeBase64(once) ?? "");
+      if (twice !== undefined) findings.push(finding("encoded-twice", "paymentPayload"));
+      payload = parseJson(payload) ?? parseJson(once) ?? twice;
     }
     const { paymentRequirements: requirements, x402Version } = value;
-    return { kind: "request", payload, requirements, x402Version };
+    return { kind: "request", payload, requirements, x402Version, whole: value };
   }
   if (Array.isArray(value.accepts)) {
     return { kind: "challenge", accepts: value.accepts, x402Version: value.x402Version };

@@ -369,7 +369,8 @@ function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce():
   };
 }
 
-/** Returns false for what browsers and crawlers request by themselves: icons, robots.txt, preflights, probes. */
-function isMeantForFacilitator({ method, path }: Message<"unrouted">): boolean {
-  return method === "POST" || (method !== "OPTIONS" && /verify|settle|supported/i.test(path));
+/** Returns false for what browsers and crawlers request by themselves: icons, robots.txt, preflights to paths that do not exist. */
+function isMeantForFacilitator({ method, path, status }: Message<"unrouted">): boolean {
+  const isGuess = method === "OPTIONS" && status !== 405;
+  return method === "POST" || (!isGuess && /verify|settle|supported/i.test(path));
 }

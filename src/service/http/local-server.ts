@@ -39,6 +39,7 @@ export function refuseForeignOnLoopback(
   { corsOrigins, ...listening }: Listening & { corsOrigins?: CorsOrigins | undefined },
 ): void {
   if (!isLoopbackHost(listening.host)) return;
+  let warnedAt = Number.NEGATIVE_INFINITY;
   app.addHook("onRequest", (request, reply, done) => {
     const { host, origin } = request.headers;
     // Browsers always send it; programs that speak HTTP/1.0 need not.
@@ -46,9 +47,23 @@ export function refuseForeignOnLoopback(
     const isAllowed = origin !== undefined && (corsOrigins === "*" || corsOrigins?.includes(origin));
     const problem = foreign(isAllowed ? { host } : { host, origin }, listening);
     if (problem === undefined) return done();
-    reply.code(403).send(describeRefusal(problem, listening));
+    const refusal = describeRefusal(problem, listening);
+    const isOfPage = foreign({ host }, listening) === undefined && URL.parse(origin ?? "")?.origin === origin;
+    if (!isOfPage || !isOfFacilitator.test(request.url)) return reply.code(403).send(refusal);
+    const advice = `pages of ${origin} may pay here with --cors-origins ${origin}`;
+    if (performance.now() - warnedAt >= quietMs) {
+      warnedAt = performance.now();
+      request.log.warn(`${request.method} of a web page was refused: ${advice}`);
+    }
+    reply.code(403).send({ ...refusal, hints: [advice] });
   });
 }
+
+/** The paths that pages may be let in to. */
+const isOfFacilitator = /^(\/v1)?\/(verify|settle|supported)\b/;
+
+/** Between two warnings: a page that tries again is no news. */
+const quietMs = 60_000;
 
 /** The body of the answer to a request that {@link foreign} has a problem with. */
 export function describeRefusal(problem: string, { host, allowHosts = [] }: Listening) {

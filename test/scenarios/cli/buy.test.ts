@@ -88,10 +88,16 @@ test("check finds of a shop of the public packages that HEAD is free, and nothin
 });
 
 test("a payer without money gets nothing, and the facilitator's reason with it", async () => {
-  const { code, result, mistakes } = await buy(await openMerchant(), "--payer", "empty");
+  const { code, result, mistakes, findings } = await buy(await openMerchant(), "--payer", "empty");
   expect([code, result]).toEqual([1, "refused"]);
   expect(mistakes).toContain("insufficient_funds");
   expect(mistakes).not.toContain("never-asked");
+  const { command, more } = findings[mistakes.indexOf("insufficient_funds")];
+  const { empty } = testPayers;
+  expect(command.join(" ")).toContain(
+    `fund --network base --to ${empty.address} --amount 0.01 --url ${origin}`,
+  );
+  expect((await fetch(more)).status).toBe(200);
 });
 
 test("--dry-run stops before anything is signed", async () => {

@@ -112,6 +112,11 @@ describe.each(Object.entries(transports))("%s", (_name, createTransport) => {
     expect(isError).toBe(true);
     expect(content).toHaveLength(1);
   });
+
+  test("an argument that is missing is named", async () => {
+    const { content } = await client.callTool({ name: "buy", arguments: { url: "http://127.0.0.1:1" } });
+    expect(content).toMatchObject([{ text: expect.stringContaining("shop: is needed") }]);
+  });
 });
 
 test("a page of another site reaches no tool", async () => {

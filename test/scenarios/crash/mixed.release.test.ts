@@ -7,6 +7,7 @@ import { createSerialQueue } from "../../../src/util/concurrency.ts";
 import { startFleet } from "../../support/crash/fleet.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { createStage, type Stage } from "../../support/faults/stage.ts";
+import { transactionsOfNewest } from "../../support/newest-transactions.ts";
 import { createRandom } from "../../support/random.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { killServiceProcesses } from "../../support/service-process.ts";
@@ -77,11 +78,7 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
   const replaced = new Set<string>();
   const reorganize = (depth: number) =>
     alone(async () => {
-      const head = Number(await node.request("eth_blockNumber"));
-      for (let number = head; number > head - depth; number--) {
-        const block = await node.request("eth_getBlockByNumber", `0x${number.toString(16)}`, false);
-        for (const hash of Object(block).transactions) replaced.add(hash);
-      }
+      for (const hash of await transactionsOfNewest(node, depth)) replaced.add(hash);
       await faults.chain("base").reorg(depth);
     });
   const { on } = faults;

@@ -85,7 +85,8 @@ test(`an operator's troubles: nothing is lost, paid twice or wrongly refused, an
   // Once more when all is over: nothing of an earlier trouble was paid or taken back since.
   const transfers = await stage.transfersSince(0);
   const answered = made.map((payment) => payment.answered);
-  const atLast = judgePayments(answered, transfers, stage.contract, { kills: stage.instances.kills });
+  const { instances, replaced } = stage;
+  const atLast = judgePayments(answered, transfers, stage.contract, { kills: instances.kills, replaced });
   note("all of them, at the end", atLast);
   console.table(rows);
   expect(problems).toEqual({});

@@ -2,9 +2,9 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { access, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { frameworks } from "../../../src/payer/shop-variables.ts";
 import { childEnvironment } from "../../support/child-environment.ts";
 import { judge } from "../../support/judge/judge.ts";
@@ -191,6 +191,19 @@ describe("in a folder", () => {
       buy: "node --env-file=.env buyer.ts",
     });
     expect(Object.keys(devDependencies)).not.toContain("@types/express");
+  });
+
+  test("a package that was installed from a file is installed from it again", async () => {
+    const file = relative(join(packed.directory, "kit"), packed.tarball);
+    const manifest = join(packed.directory, "kit/package.json");
+    await writeFile(
+      manifest,
+      JSON.stringify({ devDependencies: { "x402-facilitator-kit": `file:${file}` } }),
+    );
+    onTestFinished(() => rm(manifest));
+    await run(process.execPath, [kit, "init", folder]);
+    const { devDependencies } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    expect(devDependencies["x402-facilitator-kit"]).toBe(`file:${packed.tarball}`);
   });
 
   test("a new project is told its next commands", async () => {

@@ -299,7 +299,7 @@ describe("the package", () => {
   describe("on a Node that is too old, says so before anything that it lacks", () => {
     const refusal = (version: string) =>
       `x402-kit needs Node 22.18 or newer, and this is ${version}\n` +
-      "  Run it with a newer one: npx -p node@24 x402-kit …\n";
+      "  For this project: npm install --save-dev node@24; once: npx -p node@24 x402-kit …\n";
     const command = () => [join(installed, manifest.bin["x402-kit"] ?? ""), "up"];
 
     test.each(["18.20.8", "20.20.2", "22.17.1"])("%s, as it calls itself", async (version) => {

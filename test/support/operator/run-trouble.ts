@@ -84,7 +84,7 @@ export async function runTrouble(stage: OperatorStage, trouble: Trouble, plan: P
     payments.map(({ answered }) => answered),
     await stage.transfersSince(since),
     contract,
-    { kills: instances.kills },
+    { kills: instances.kills, replaced: stage.replaced },
   );
   const lastDecision = Math.max(
     endedAt,

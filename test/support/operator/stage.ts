@@ -40,6 +40,8 @@ export type OperatorStage = {
   /** Each of the two endpoints. Faults of the chain are for both; `first` takes the money of one key, `second` of all. */
   endpoints: { first: Faults<"base">; second: Faults<"base"> };
   blocks: Blocks;
+  /** The transactions of blocks that were replaced, so that another one may have to pay. */
+  replaced: Set<string>;
   /** Which programs it consists of, for people. */
   programs: string;
   /** All transfers of the token since a block, on the chain as it is now. */
@@ -140,6 +142,7 @@ export async function startOperatorStage({
     links,
     endpoints: { first: first.faults, second: second.faults },
     blocks,
+    replaced: new Set(),
     programs: `${front.program}, ${database.programs}`,
     transfersSince: (block) => transfersSince(chain, block),
     stop: () => running.disposeAsync(),

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { transactionsOfNewest } from "../newest-transactions.ts";
 import type { Random } from "../random.ts";
 import { quietFee } from "./blocks.ts";
 import type { OperatorStage } from "./stage.ts";
@@ -229,8 +230,12 @@ const ofTheChain: readonly Trouble[] = [
     happens:
       "the newest one to three blocks are replaced by empty ones; what was in them is gone from the node",
     lastsMs: [seconds, 3 * seconds],
-    async begin({ blocks, endpoints }, random) {
-      await blocks.between(() => endpoints.first.chain("base").reorg(random.between(1, 3)));
+    async begin({ blocks, chain, endpoints, replaced }, random) {
+      const depth = random.between(1, 3);
+      await blocks.between(async () => {
+        for (const hash of await transactionsOfNewest(chain.node, depth)) replaced.add(hash);
+        await endpoints.first.chain("base").reorg(depth);
+      });
       return async () => {};
     },
   },

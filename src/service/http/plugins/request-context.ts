@@ -141,8 +141,8 @@ export type CallerWithoutKey = () => Promise<Caller | null>;
 
 /**
  * Reads `Authorization: <key>` or `Authorization: Bearer <key>` on routes that ask for it. Runs before the body is
- * read. A key that is not accepted has the same 401 whatever is wrong with it; one that is missing, or a variable that was
- * not set, is said to be that.
+ * read. A key that is not accepted has the same 401 whatever is wrong with it; one that is missing, a variable that was not
+ * set, and what no key can be, are said to be that.
  */
 export const authentication = fp<{
   organizations: Organizations;
