@@ -26,7 +26,7 @@ import { erc3009CollectorAddress, permit2CollectorAddress } from "../contracts.t
 import { channelMethods, depositOf } from "../payloads.ts";
 import { contractCall, describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
 import { encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
-import { channelEvents, channelLogs } from "./channel-events.ts";
+import { channelEvents, channelLogs, withdrawalLogs } from "./channel-events.ts";
 import { allowanceOf, confirmedBlock, readChannel, stateJson } from "./channel-state.ts";
 import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
 
@@ -206,5 +206,8 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
   };
 }
 
-export const depositSettling = createDepositSettling(channelMethods.deposit, "token");
+export const depositSettling: Settling = {
+  ...createDepositSettling(channelMethods.deposit, "token"),
+  withdrawals: withdrawalLogs,
+};
 export const permit2DepositSettling = createDepositSettling(channelMethods.permit2Deposit, "permit2");
