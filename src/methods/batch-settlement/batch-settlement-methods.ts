@@ -103,6 +103,7 @@ const common = {
   scheme,
   versions: [2],
   amounts: "own",
+  isUnlisted: true,
   takesLess: false,
   payerOf,
   describeWrongSignature: nothingMore,

@@ -1,6 +1,7 @@
 import type { Chain, ChainQueries, Transaction } from "../../../chain/chain.ts";
 import { transactionCall } from "../../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../../chain/revert.ts";
+import { balanceOf } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { channelInvalid } from "../../../protocol/channel-reasons.ts";
 import { sameAddress } from "../../../protocol/hex.ts";
@@ -17,7 +18,7 @@ import {
   type Settling,
   usageOf,
 } from "../../on-chain/settling.ts";
-import { askFacts, createDiagnosing, tokenSources } from "../../on-chain/state-facts.ts";
+import { amount, askFacts, createDiagnosing, tokenSources } from "../../on-chain/state-facts.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { type StateRefusals, usualStateRefusals } from "../../payment-state.ts";
 import { permit2Address } from "../../permit2-domain.ts";
@@ -26,7 +27,7 @@ import { channelMethods, depositOf } from "../payloads.ts";
 import { contractCall, describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
 import { encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
 import { channelEvents, channelLogs } from "./channel-events.ts";
-import { confirmedBlock, readChannel, readPayersChannel, stateJson } from "./channel-state.ts";
+import { allowanceOf, confirmedBlock, readChannel, stateJson } from "./channel-state.ts";
 import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
 
 /*
@@ -61,10 +62,16 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   if (wrong !== undefined) return wrong;
   const { reader } = chain;
   const block = await confirmedBlock(chain);
-  const means = { token: payment.asset, payer: payment.payer, spender: permit && permit2Address };
-  const [{ state, balance, allowance }, { used }] = await Promise.all([
-    readPayersChannel({ reader, about, block }, channelId, means),
-    askFacts(reader, { used: noncesOf(payment).use }, about),
+  const { asset, payer } = payment;
+  const facts = {
+    used: noncesOf(payment).use,
+    balance: amount(balanceOf(asset, payer)),
+    ...(permit !== undefined && { allowance: amount(allowanceOf(asset, payer, permit2Address)) }),
+  };
+  // What the payer has is that of the newest block, as for other payments.
+  const [state, { used, balance, allowance }] = await Promise.all([
+    readChannel({ reader, about, block }, channelId),
+    askFacts(reader, facts, about),
   ]);
   const extra = stateJson(channelId, state);
   const settledBy = used ? await findRecentDeposit(chain, call) : undefined;
