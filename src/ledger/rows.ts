@@ -150,7 +150,7 @@ type ChannelsTable = {
   opened_at: number;
 };
 
-/** What a settlement moves in a channel. */
+/** An amount that a settlement moves in a channel. */
 type ChannelMovesTable = {
   settlement_id: Hex;
   chain_id: number;
