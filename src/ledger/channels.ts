@@ -163,7 +163,10 @@ export function keepingChannels(
       if (channels?.opened === undefined) return [];
       const { id, receiver, token, payer } = channels.opened;
       return {
-        ...{ chain_id, network, organization_id, opened_at: openedAt },
+        chain_id,
+        network,
+        organization_id,
+        opened_at: openedAt,
         id: lowerCase(id),
         payer: lowerCase(payer),
         receiver: lowerCase(receiver),
@@ -173,7 +176,10 @@ export function keepingChannels(
   );
   const moves = claims.flatMap(({ id, chainId: chain_id, recipient, asset, channels }) =>
     (channels?.moves ?? []).map(({ kind, channel, amount }) => ({
-      ...{ settlement_id: lowerCase(id), chain_id, kind, amount: `${amount}` },
+      settlement_id: lowerCase(id),
+      chain_id,
+      kind,
+      amount: `${amount}`,
       channel_id: channel === null ? `${recipient} ${asset}`.toLowerCase() : lowerCase(channel),
     })),
   );

@@ -153,7 +153,7 @@ type ChannelsTable = {
   withdrawal_ends_at: number | null;
 };
 
-/** What a settlement moves in a channel. */
+/** An amount that a settlement moves in a channel. */
 type ChannelMovesTable = {
   settlement_id: Hex;
   chain_id: number;

@@ -58,7 +58,7 @@ export type ApprovingPayer = {
   keySigner(): { readonly address: Address; signDigest(digest: Hex): Hex };
 };
 
-/** What an organization has asked for before. */
+/** The earlier requests of an organization. */
 export type KnownActions = {
   /** Returns true if a request was refused, or has its answer: the same is a new one then. */
   isClosed(payment: SignedPayment): Promise<boolean>;
@@ -128,7 +128,7 @@ export type Plan = {
   extra?: AnswerExtra["extra"];
 };
 
-/** What the answer about a settled payment says besides its transaction; `invalid` where that did less than was asked for. */
+/** The members of the answer about a settled payment besides its transaction; `invalid` where that did less than was asked for. */
 export type SettledAnswer = AnswerExtra & {
   amount?: bigint | undefined;
   invalid?: Invalid | undefined;
@@ -231,7 +231,7 @@ export type Settling = {
   ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels | undefined;
   /** How payers announce withdrawals from the channels that its payments open. */
   readonly withdrawals?: WithdrawalLogs;
-  /** What a payment does to channels, for the ledger; nothing by default. */
+  /** The effect of a payment on channels, for the ledger; none by default. */
   channelMoves?(call: SettleCall, network: NetworkConfig): ChannelMoves;
   /**
    * Reads what the answer about a settled payment says, where that is more than its transaction.

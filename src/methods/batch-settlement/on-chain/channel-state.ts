@@ -94,7 +94,7 @@ export function allowanceOf(target: Address, owner: Address, spender: Address): 
   return { target, data: `${selectors.allowance}${addressWord(owner)}${addressWord(spender)}` };
 }
 
-/** What was claimed for a receiver in all, and how much of it was paid out. */
+/** The sums that were claimed for a receiver in all, and paid out of that. */
 export async function readReceiver(
   asked: Asked,
   receiver: Address,

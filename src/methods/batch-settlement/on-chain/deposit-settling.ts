@@ -35,7 +35,7 @@ import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.t
  * of that channel is what proves one.
  */
 
-/** What a wallet's code may burn to check the payer's signature is in it, as for other payments; 150,000 are used. */
+/** With the gas that a wallet's code may burn to check a signature, as for other payments; 150,000 are used. */
 const depositGas = 450_000n;
 
 /** Blocks in which a deposit is looked for that somebody else has submitted before it came to us. */

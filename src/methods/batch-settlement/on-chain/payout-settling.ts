@@ -76,7 +76,9 @@ export const payoutSettling: Settling = {
   isUsed: () => Promise.resolve(false),
 
   ownedBy: ({ payTo: receiver, asset: token }) => ({
-    ...{ ids: [], opens: false, receiver: { receiver, token } },
+    ids: [],
+    opens: false,
+    receiver: { receiver, token },
     refuse: () =>
       channelInvalid("receiver_mismatch", " has no channel that this organization has opened", "receiver"),
   }),
