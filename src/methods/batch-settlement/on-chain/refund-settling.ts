@@ -1,5 +1,4 @@
 import type { Chain } from "../../../chain/chain.ts";
-import { larger } from "../../../chain/fees.ts";
 import type { Revert } from "../../../chain/revert.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { channelInvalid } from "../../../protocol/channel-reasons.ts";
@@ -10,7 +9,7 @@ import { contractCall, describeChannelRevert, readAmount, settledAlone, unknownT
 import { encodeClaimWithSignature, encodeMulticall, encodeRefund } from "./channel-calls.ts";
 import { channelEvents } from "./channel-events.ts";
 import { confirmedBlock, readChannel, stateJson } from "./channel-state.ts";
-import { authorizerFor, refuseStranger, unclaimedIn } from "./claim-settling.ts";
+import { authorizerFor, gainsOf, refuseStranger, unclaimedIn } from "./claim-settling.ts";
 import { identifyByContent } from "./identify.ts";
 import { refuseVoucherSignature } from "./vouchers.ts";
 
@@ -21,6 +20,8 @@ import { refuseVoucherSignature } from "./vouchers.ts";
 
 const refundGas = 200_000n;
 const rowGas = 100_000n;
+
+const sum = (one: bigint, other: bigint) => one + other;
 
 function transactionOf({ payment }: SettleCall) {
   const { config, amount, refundNonce: nonce, claims, signature, claimSignature } = refundOf(payment);
@@ -46,8 +47,13 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   const wrong = await refuseVoucherSignature(chain, id, config, voucher);
   if (wrong !== undefined) return wrong;
   const state = await readChannel({ reader, about }, id);
-  const total = claims.map(({ totalClaimed }) => totalClaimed).reduce((one, other) => larger(one, other), 0n);
-  const gain = total > state.totalClaimed ? total - state.totalClaimed : 0n;
+  const ids = claims.map(() => id);
+  const gains = gainsOf(
+    claims,
+    ids,
+    claims.map(() => state),
+  );
+  const gain = gains.reduce(sum, 0n);
   const free = state.balance - state.totalClaimed - gain;
   if (free <= 0n) return channelInvalid("refund_no_balance", `Nothing of channel ${id} is left to refund`);
   if (refundNonce !== state.refundNonce) {
@@ -60,8 +66,8 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
     ...refund,
     ...signed,
     claims: gain === 0n ? [] : claims,
-    ids: gain === 0n ? [] : claims.map(() => id),
-    gains: claims.map(({ totalClaimed }) => totalClaimed - state.totalClaimed),
+    ids: gain === 0n ? [] : ids,
+    gains: gain === 0n ? [] : gains,
     refunds: refund.amount < free ? refund.amount : free,
   };
   const planned = { ...call, payment: withPayload(payment, payload) };
@@ -124,13 +130,13 @@ export const refundSettling: Settling = {
     return isSigned ? undefined : { ids: [channelId(config, chainId)], opens: false, refuse: refuseStranger };
   },
   channelMoves({ payment }) {
-    const { voucher, refunds = 0n, gains = [], ids = [] } = refundOf(payment);
+    const { voucher, refunds = 0n, gains = [] } = refundOf(payment);
     const channel = voucher.channelId;
-    const [gain = 0n] = gains;
+    const gain = gains.reduce(sum, 0n);
     return {
       moves: [
         { kind: "refund", channel, amount: refunds },
-        ...(ids.length > 0 ? [{ kind: "claim", channel, amount: gain } as const] : []),
+        ...(gain > 0n ? [{ kind: "claim", channel, amount: gain } as const] : []),
       ],
     };
   },
