@@ -119,6 +119,7 @@ const deposit: TakenMethod<typeof scheme, "eip3009"> = {
   ...common,
   name: channelMethods.deposit,
   transfer: "eip3009",
+  bindsPayload: true,
   words: usualWords,
   checks: depositChecks,
   owns: (payload) =>
@@ -140,6 +141,7 @@ const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
   ...common,
   name: channelMethods.permit2Deposit,
   transfer: "permit2",
+  bindsPayload: true,
   words: permit2Words,
   checks: permit2DepositChecks,
   owns: (payload) =>

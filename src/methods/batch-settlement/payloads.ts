@@ -1,4 +1,12 @@
-import { type Address, byteWords, type Hex, keccak256, keccak256Text, uintWord } from "../../protocol/hex.ts";
+import {
+  type Address,
+  addressWord,
+  byteWords,
+  type Hex,
+  keccak256,
+  keccak256Text,
+  uintWord,
+} from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import {
   isRecord,
@@ -255,7 +263,7 @@ export function readSettle(payload: Part): SignedPayment {
   const receiver = readWireAddress(payload, "receiver");
   const asset = readWireAddress(payload, "token");
   const terms = { payer: receiver, payTo: receiver, asset };
-  return action(channelMethods.settle, terms, { signature: empty, content: "", payload: {} });
+  return action(channelMethods.settle, terms, { signature: empty, content: addressWord(asset), payload: {} });
 }
 
 /** Reads a refund as shops send it. */

@@ -1,0 +1,177 @@
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
+import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
+import {
+  actionsOf,
+  channelAction,
+  channelRequirements,
+  claimRow,
+  createChannelBuyer,
+  readChannelState,
+  signChannelPayment,
+} from "../../support/channels.ts";
+import { whileMining } from "../../support/mining.ts";
+import { runningChain } from "../../support/running-chain.ts";
+import { addRival, type Body, balanceOf, post, startTestHarness } from "../../support/service.ts";
+
+/* What buyers, other organizations and mistaken shops could gain, or lose, by requests for channels that are unusual. */
+
+let harness: RunningHarness;
+let chain: HarnessChain;
+let rivalKey: string;
+beforeAll(async () => {
+  harness = await startTestHarness({ networks: ["base"], payTo: "any" });
+  chain = runningChain(harness, "base");
+  rivalKey = await addRival(harness);
+});
+afterAll(() => harness?.close());
+
+const newAccount = () => privateKeyToAccount(generatePrivateKey()).address;
+const reason = (name: string) => `invalid_batch_settlement_evm_${name}`;
+const { address: receiverAuthorizer } = harnessAccounts.authorizer;
+
+/** The transactions that the operator has sent. */
+const sent = async () =>
+  Number(await chain.node.request("eth_getTransactionCount", harnessAccounts.operator.address, "pending"));
+
+/** Ends the mining of blocks while something is done. */
+async function whileHeld<T>(work: () => Promise<T>): Promise<T> {
+  await chain.node.request("evm_setAutomine", false);
+  await chain.node.request("evm_setIntervalMining", 0);
+  try {
+    return await work();
+  } finally {
+    await chain.node.request("evm_setAutomine", true);
+    await chain.node.request("evm_mine");
+  }
+}
+
+const termsFor = (receiver: Hex = newAccount()) =>
+  channelRequirements(chain, { receiver, receiverAuthorizer });
+
+test("two organizations that deposit into a new channel at once: one has it, and the other is told so", async () => {
+  const buyer = await createChannelBuyer(chain);
+  const terms = termsFor();
+  const deposits = [await signChannelPayment(buyer, terms), await signChannelPayment(buyer, terms)];
+  expect(deposits[0].paymentPayload.payload.voucher.channelId).toBe(
+    deposits[1].paymentPayload.payload.voucher.channelId,
+  );
+  const answers = await Promise.all([
+    post(harness, "settle", deposits[0]),
+    post(harness, "settle", deposits[1], { authorization: rivalKey }),
+  ]);
+  const outcomes = answers.map(({ body }) => [body.success, body.errorReason]);
+  expect(outcomes.filter(([success]) => success)).toHaveLength(1);
+  expect(outcomes).toContainEqual([false, reason("receiver_authorizer_mismatch")]);
+  expect(await balanceOf(harness, buyer.account.address)).toBe(40_000n);
+});
+
+describe("a deposit that is under way, sent again with another voucher", () => {
+  test("gives nobody a voucher that was never checked", async () => {
+    const buyer = await createChannelBuyer(chain);
+    const first = await signChannelPayment(buyer, termsFor());
+    const forged: Body = structuredClone(first);
+    const { voucher } = forged.paymentPayload.payload;
+    voucher.maxClaimableAmount = "9000";
+    await whileHeld(async () => {
+      const before = await sent();
+      const leaving = new AbortController();
+      const { url } = harness.description.facilitator;
+      const left = fetch(`${url}/settle`, {
+        method: "POST",
+        signal: leaving.signal,
+        headers: { "content-type": "application/json", authorization: localOrganization.apiKey },
+        body: JSON.stringify(first),
+      }).catch(() => undefined);
+      await expect.poll(sent).toBe(before + 1);
+      leaving.abort();
+      await left;
+      expect((await post(harness, "verify", forged)).body).toMatchObject({ isValid: false });
+      expect((await post(harness, "verify", first)).body).toMatchObject({ isValid: true });
+    });
+    expect((await whileMining(chain, post(harness, "settle", forged))).body).toMatchObject({
+      success: false,
+    });
+    expect((await whileMining(chain, post(harness, "settle", first))).body).toMatchObject({ success: true });
+  });
+});
+
+describe("rows of one channel", () => {
+  /** A deposit whose voucher is for 1,000, and the actions of its shop. */
+  async function open() {
+    const deposit = await signChannelPayment(await createChannelBuyer(chain), termsFor());
+    expect((await post(harness, "settle", deposit)).body).toMatchObject({ success: true });
+    const { receiver } = deposit.paymentPayload.payload.channelConfig;
+    const id: Hex = deposit.paymentPayload.payload.voucher.channelId;
+    const { refund } = actionsOf(chain, deposit);
+    const rows = (...totals: readonly string[]) => totals.map((total) => claimRow(deposit, total));
+    const act = async (payload: object) =>
+      (await post(harness, "settle", channelAction(chain, receiver, payload))).body;
+    return { id, rows, act, refund: refund.paymentPayload.payload };
+  }
+
+  test.each([
+    [["700", "500"], "9300"],
+    [["500", "700"], "9300"],
+    [["700", "700"], "9300"],
+    [["100", "700"], "9300"],
+  ] as const)("%j in a refund are claimed as the largest", async (totals, amount) => {
+    const { id, rows, act, refund } = await open();
+    expect(await act({ type: "claim", claims: rows("200") })).toMatchObject({ success: true });
+    expect(await act({ ...refund, claims: rows(...totals) })).toMatchObject({ success: true, amount });
+    expect(await readChannelState(chain, id)).toEqual([700n, 700n]);
+  });
+
+  test("two refunds at once that claim different sums are not the same", async () => {
+    const { id, rows, act, refund } = await open();
+    const before = await sent();
+    const answers = await Promise.all([
+      act({ ...refund, claims: rows("500") }),
+      act({ ...refund, claims: rows("700") }),
+    ]);
+    expect(answers.filter(({ success }) => success)).toHaveLength(1);
+    expect(await sent()).toBeLessThanOrEqual(before + 2);
+    const [claimed] = answers.flatMap(({ success }, index) => (success ? [[500n, 700n][index]] : []));
+    expect((await readChannelState(chain, id))[1]).toBe(claimed);
+  });
+
+  test("%j in a claim are claimed as the largest", async () => {
+    const { id, rows, act } = await open();
+    expect(await act({ type: "claim", claims: rows("700", "500", "700") })).toMatchObject({ success: true });
+    expect(await readChannelState(chain, id)).toEqual([10_000n, 700n]);
+  });
+});
+
+test("payouts of two tokens to one receiver are two", async () => {
+  const { waysToPay } = await import("../../../src/methods/on-chain/ways-to-pay.ts");
+  const receiver = newAccount();
+  const nonceOf = (token: Hex) => {
+    const body = channelAction(chain, receiver, { type: "settle", receiver, token });
+    body.paymentPayload.accepted.asset = token;
+    body.paymentRequirements.asset = token;
+    const parsed = waysToPay.parse(body);
+    return parsed.ok ? parsed.request.payment.nonce : parsed.invalid.message;
+  };
+  expect(nonceOf(newAccount())).not.toBe(nonceOf(newAccount()));
+});
+
+test("a claim of as many rows as public shops put into one is read", async () => {
+  const deposit = await signChannelPayment(await createChannelBuyer(chain), termsFor());
+  const { channelConfig } = deposit.paymentPayload.payload;
+  const row = claimRow(deposit, "700");
+  const claims = Array.from({ length: 100 }, (_, index) => {
+    const salt = `0x${index.toString(16).padStart(64, "f")}`;
+    return { ...row, voucher: { ...row.voucher, channel: { ...channelConfig, salt } } };
+  });
+  const claimAuthorizerSignature = `0x${"ab".repeat(65)}`;
+  const body = channelAction(chain, channelConfig.receiver, { type: "claim", claims, claimAuthorizerSignature });
+  const before = performance.now();
+  const answer = await post(harness, "settle", body);
+  console.log(performance.now() - before, JSON.stringify(body).length, JSON.stringify(answer.body).slice(0, 300));
+  expect(answer.status).toBe(200);
+  expect(answer.body).toMatchObject({ success: false, errorReason: reason("claim_simulation_failed") });
+});
