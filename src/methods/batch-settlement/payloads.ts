@@ -273,16 +273,18 @@ export function readRefund(payload: Part): SignedPayment {
   const refundNonce = readUint256(payload, "refundNonce");
   const signature = optional(payload, "refundAuthorizerSignature", readSignature) ?? empty;
   const claimSignature = optional(payload, "claimAuthorizerSignature", readSignature) ?? empty;
+  const claims = readClaims(payload);
   const refund: RefundPayload = {
     ...channel,
     amount,
     refundNonce,
-    claims: readClaims(payload),
+    claims,
     signature,
     claimSignature,
   };
   const { payer, receiver: payTo, token: asset } = channel.config;
-  const content = `${channel.voucher.channelId.slice(2)}${uintWord(refundNonce)}${uintWord(amount)}`;
+  const terms = `${channel.voucher.channelId.slice(2)}${uintWord(refundNonce)}${uintWord(amount)}`;
+  const content = `${terms}${claims.map(claimContent).join("")}`;
   return action(channelMethods.refund, { payer, payTo, asset }, { signature, content, payload: refund });
 }
 
