@@ -1,5 +1,7 @@
+import { decodeFunctionData } from "viem";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { mockBatchSettlementAbi } from "../../../src/contracts/mockBatchSettlement.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
@@ -93,6 +95,11 @@ describe("a deposit that is under way, sent again with another voucher", () => {
       await left;
       expect((await post(harness, "verify", forged)).body).toMatchObject({ isValid: false });
       expect((await post(harness, "verify", first)).body).toMatchObject({ isValid: true });
+      const { paymentRequirements } = first;
+      const dearer = { ...first, paymentRequirements: { ...paymentRequirements, amount: "1001" } };
+      expect((await post(harness, "verify", dearer)).body).toMatchObject({
+        ...{ isValid: false, invalidReason: reason("cumulative_below_claimed") },
+      });
     });
     expect((await whileMining(chain, post(harness, "settle", forged))).body).toMatchObject({
       success: false,
@@ -125,6 +132,17 @@ describe("rows of one channel", () => {
     expect(await act({ type: "claim", claims: rows("200") })).toMatchObject({ success: true });
     expect(await act({ ...refund, claims: rows(...totals) })).toMatchObject({ success: true, amount });
     expect(await readChannelState(chain, id)).toEqual([700n, 700n]);
+  });
+
+  test("a refund is signed for what its claim leaves: others could submit it without the claim", async () => {
+    const { rows, act, refund } = await open();
+    const answer = await act({ ...refund, amount: "999999999", claims: rows("700") });
+    expect(answer).toMatchObject({ success: true, amount: "9300" });
+    const { input } = (await chain.node.request("eth_getTransactionByHash", answer.transaction)) as Body;
+    const { args } = decodeFunctionData({ abi: mockBatchSettlementAbi, data: input });
+    const calls = (args?.[0] as Hex[]).map((data) => decodeFunctionData({ abi: mockBatchSettlementAbi, data }));
+    expect(calls.map(({ functionName }) => functionName)).toEqual(["claimWithSignature", "refundWithSignature"]);
+    expect(calls[1]?.args?.[1]).toBe(9_300n);
   });
 
   test("a refund whose answer was lost gives no success to one that claims more", async () => {

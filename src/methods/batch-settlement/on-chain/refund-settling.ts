@@ -70,15 +70,18 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   return { call: planned, transaction: transactionOf(planned) };
 
   /** The signatures that the shop has left to the facilitator. */
-  function sign(): Pick<RefundPayload, "signature" | "claimSignature"> | Invalid {
-    const { signature, claimSignature, amount } = refund;
+  function sign(): Pick<RefundPayload, "signature" | "claimSignature" | "amount"> | Invalid {
+    const { signature, claimSignature } = refund;
+    // Whoever sees the signature can have it refunded without the claim: never more than what the claim leaves.
+    const amount = signature === "0x" && free < refund.amount ? free : refund.amount;
     const needsClaim = gain > 0n && claimSignature === "0x";
-    if (signature !== "0x" && !needsClaim) return { signature, claimSignature };
+    if (signature !== "0x" && !needsClaim) return { signature, claimSignature, amount };
     const authorizer = authorizerFor(network, [config.receiverAuthorizer]);
     if ("reason" in authorizer) return authorizer;
     return {
       signature:
         signature === "0x" ? authorizer.sign(refundDigest(id, refundNonce, amount, chainId)) : signature,
+      amount,
       claimSignature: needsClaim ? authorizer.sign(claimBatchDigest(claims, chainId)) : claimSignature,
     };
   }
