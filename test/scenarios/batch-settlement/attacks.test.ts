@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mockBatchSettlementAbi } from "../../../src/contracts/mockBatchSettlement.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
+import { claimBatchDigest } from "../../../src/methods/batch-settlement/channel.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { localOrganization } from "../../../src/payer/test-keys.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
@@ -140,8 +141,13 @@ describe("rows of one channel", () => {
     expect(answer).toMatchObject({ success: true, amount: "9300" });
     const { input } = (await chain.node.request("eth_getTransactionByHash", answer.transaction)) as Body;
     const { args } = decodeFunctionData({ abi: mockBatchSettlementAbi, data: input });
-    const calls = (args?.[0] as Hex[]).map((data) => decodeFunctionData({ abi: mockBatchSettlementAbi, data }));
-    expect(calls.map(({ functionName }) => functionName)).toEqual(["claimWithSignature", "refundWithSignature"]);
+    const calls = (args?.[0] as Hex[]).map((data) =>
+      decodeFunctionData({ abi: mockBatchSettlementAbi, data }),
+    );
+    expect(calls.map(({ functionName }) => functionName)).toEqual([
+      "claimWithSignature",
+      "refundWithSignature",
+    ]);
     expect(calls[1]?.args?.[1]).toBe(9_300n);
   });
 
@@ -168,6 +174,37 @@ describe("rows of one channel", () => {
     expect(await act({ type: "claim", claims: rows("700", "500", "700") })).toMatchObject({ success: true });
     expect(await readChannelState(chain, id)).toEqual([10_000n, 700n]);
   });
+});
+
+test("a claim counts against the gas budget with all of its rows", async () => {
+  const { organizations } = harness;
+  const shop = privateKeyToAccount(generatePrivateKey());
+  const receiver = newAccount();
+  const terms = channelRequirements(chain, { receiver, receiverAuthorizer: shop.address });
+  const rows: Body[] = [];
+  for (let index = 0; index < 8; index++) {
+    const deposit = await signChannelPayment(await createChannelBuyer(chain), terms);
+    expect((await post(harness, "settle", deposit)).body).toMatchObject({ success: true });
+    rows.push(claimRow(deposit, "700"));
+  }
+  await organizations.create({ id: "org_frugal", name: "Frugal" });
+  await organizations.setRecipient("org_frugal", "base", receiver);
+  const { baseFeePerGas } = (await chain.node.request("eth_getBlockByNumber", "latest", false)) as Body;
+  const dailyGasBudget = 120_000n * (2n * BigInt(baseFeePerGas) + 2n * 10n ** 9n);
+  await organizations.setLimits("org_frugal", "base", { dailyGasBudget });
+  const { key: authorization } = await organizations.createKey("org_frugal", { scopes: ["settle"] });
+  const claim = async (claims: Body[]) => {
+    const signed = claims.map(({ voucher, totalClaimed, signature }) => ({
+      ...{ channel: voucher.channel, signature, totalClaimed: BigInt(totalClaimed) },
+      maxClaimableAmount: BigInt(voucher.maxClaimableAmount),
+    }));
+    const hash = claimBatchDigest(signed, chain.network.chainId);
+    const claimAuthorizerSignature = await shop.sign({ hash });
+    const body = channelAction(chain, receiver, { type: "claim", claims, claimAuthorizerSignature });
+    return post(harness, "settle", body, { authorization });
+  };
+  expect((await claim(rows)).status).toBe(429);
+  expect((await claim(rows.slice(0, 1))).body).toMatchObject({ success: true });
 });
 
 test("payouts of two tokens to one receiver are two", async () => {
