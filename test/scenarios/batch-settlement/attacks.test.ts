@@ -17,6 +17,7 @@ import {
   readChannelState,
   signChannelPayment,
 } from "../../support/channels.ts";
+import { replacedEverywhere } from "../../support/hostile-values.ts";
 import { whileMining } from "../../support/mining.ts";
 import { runningChain } from "../../support/running-chain.ts";
 import { addRival, type Body, balanceOf, post, startTestHarness } from "../../support/service.ts";
@@ -141,7 +142,7 @@ describe("rows of one channel", () => {
     expect(answer).toMatchObject({ success: true, amount: "9300" });
     const { input } = (await chain.node.request("eth_getTransactionByHash", answer.transaction)) as Body;
     const { args } = decodeFunctionData({ abi: mockBatchSettlementAbi, data: input });
-    const calls = (args?.[0] as Hex[]).map((data) =>
+    const calls = ((args ?? [[]])[0] as Hex[]).map((data) =>
       decodeFunctionData({ abi: mockBatchSettlementAbi, data }),
     );
     expect(calls.map(({ functionName }) => functionName)).toEqual([
@@ -242,4 +243,34 @@ test("a claim of as many rows as public shops put into one is read", async () =>
   expect(answer.body).toMatchObject({ success: false, errorReason: reason("claim_simulation_failed") });
   // To find rows by halves takes twice as many simulations as there are rows.
   expect(fault?.fired).toBeLessThan(5);
+});
+
+test("members of a wrong kind, or out of all bounds, crash nothing and move nothing", async () => {
+  const buyer = await createChannelBuyer(chain);
+  const deposit = await signChannelPayment(buyer, termsFor());
+  expect((await post(harness, "settle", deposit)).body).toMatchObject({ success: true });
+  const { channelConfig, voucher } = deposit.paymentPayload.payload;
+  const { claim, settle, refund } = actionsOf(chain, deposit);
+  const payload = { type: "voucher", channelConfig, voucher };
+  const bodies = [deposit, { ...deposit, paymentPayload: { ...deposit.paymentPayload, payload } }];
+  const forged = `0x${"ab".repeat(65)}`;
+  for (const action of [claim, refund]) {
+    const signatures = { claimAuthorizerSignature: forged, refundAuthorizerSignature: forged };
+    Object.assign(action.paymentPayload.payload, signatures);
+    bodies.push(action);
+  }
+  const before = await sent();
+  const values = [null, -1, 2 ** 40, "12n", `${2n ** 128n}`, `${2n ** 256n - 1n}`, `0x${"FF".repeat(32)}`, {}];
+  const statuses = new Set<number>();
+  for (const value of values) {
+    for (const body of [...bodies, settle]) {
+      for (const changed of replacedEverywhere(body, value)) {
+        const operation = body === settle ? "verify" : "settle";
+        statuses.add((await post(harness, operation, changed)).status);
+      }
+    }
+  }
+  expect([...statuses]).toEqual([200]);
+  expect(await sent()).toBe(before);
+  expect(await readChannelState(chain, voucher.channelId)).toEqual([10_000n, 0n]);
 });
