@@ -164,6 +164,10 @@ export const commands: readonly CommandEntry[] = [
     settlementsList: ["settlements list", "list settlements, also as CSV"],
     settlementsShow: ["settlements show", "show a settlement"],
   }),
+  ...commandsOf(() => import("./commands/channels.ts"), {
+    channelsList: ["channels list", "list channels of scheme batch-settlement, and what was moved in them"],
+    channelsShow: ["channels show", "show a channel"],
+  }),
   ...commandsOf(() => import("./commands/reexamine.ts"), {
     settlementsReexamine: [
       "settlements reexamine",
@@ -188,6 +192,7 @@ const groups = {
     "org",
     "key",
     "settlements",
+    "channels",
     "operator",
     "recover",
     "stranded",

@@ -359,6 +359,11 @@ describe("refuses", () => {
       "SPONSOR_PRIVATE_KEY: is the key of another account of the service",
     ],
     [
+      "an operator as the authorizer",
+      { AUTHORIZER_PRIVATE_KEY: key },
+      "AUTHORIZER_PRIVATE_KEY: is the key of another account of the service",
+    ],
+    [
       "a sponsor without limits",
       { SPONSOR_PRIVATE_KEY: sponsorKey },
       "SPONSOR_PRIVATE_KEY: gives nothing: set MAX_GIFT and DAILY_GIFTS for a network",

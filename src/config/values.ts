@@ -152,7 +152,7 @@ export function readPrivateKey(text: string): Hex {
   return key;
 }
 
-/** What is written in place of a private key, without a part of it. */
+/** Says of a text why it is no private key, without showing a part of it. */
 function describeNoKey(text: string): string {
   if (/["'`]/.test(text)) return ": it has quotes around it, leave them out";
   if (/\s/.test(text)) return ": it has a space in it, leave it out";

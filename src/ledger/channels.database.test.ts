@@ -101,4 +101,16 @@ describe.each(backends)("on $name", (backend) => {
     expect(await ledger.find(first.request.id)).toBe(null);
     expect(await known()).toMatchObject({ deposited: 5n, claimed: 3n, refunded: 0n });
   });
+
+  test("a withdrawal is news once, and of known channels alone", async () => {
+    const withdrawal = { amount: 4n, endsAt: 1_800_000_900 };
+    expect(await channels.noteWithdrawal(chainId, id, withdrawal)).toBe(null);
+    await deposit("first", 5n);
+    expect((await known())?.withdrawal).toBe(null);
+    const noted = await Promise.all([1, 2, 3].map(() => channels.noteWithdrawal(chainId, id, withdrawal)));
+    expect(noted.filter((one) => one !== null)).toMatchObject([{ id, organizationId: "shop", withdrawal }]);
+    const later = { amount: 2n, endsAt: withdrawal.endsAt + 1 };
+    expect(await channels.noteWithdrawal(chainId, id, later)).toMatchObject({ withdrawal: later });
+    expect(await channels.noteWithdrawal(chainId, id, withdrawal)).toBe(null);
+  });
 });

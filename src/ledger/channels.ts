@@ -22,6 +22,18 @@ export type KnownChannel = {
   deposited: bigint;
   claimed: bigint;
   refunded: bigint;
+  withdrawal: Withdrawal | null;
+};
+
+/** A withdrawal that the payer of a channel has announced, and from when on it can be made, unix seconds. */
+export type Withdrawal = { amount: bigint; endsAt: number };
+
+/** Which channels a list holds; what is undefined does not matter. */
+type ChannelFilter = {
+  chainId?: number | undefined;
+  organizationId?: string | undefined;
+  id?: Hex | undefined;
+  limit: number;
 };
 
 export type Channels = {
@@ -32,13 +44,13 @@ export type Channels = {
     organizationId: string,
     of: { chainId: number; receiver: Address; asset: Address },
   ): Promise<boolean>;
+  /**
+   * Keeps that the payer of a channel has announced a withdrawal. Gives the channel where it is known, and this is news: null for
+   * others, and where another instance has kept it.
+   */
+  noteWithdrawal(chainId: number, id: Hex, withdrawal: Withdrawal): Promise<KnownChannel | null>;
   /** Channels by their opening, newest first. */
-  list(filter: {
-    chainId?: number;
-    organizationId?: string;
-    id?: Hex;
-    limit: number;
-  }): Promise<readonly KnownChannel[]>;
+  list(filter: ChannelFilter): Promise<readonly KnownChannel[]>;
 };
 
 export function createChannels(db: Kysely<LedgerTables>): Channels {
@@ -68,43 +80,58 @@ export function createChannels(db: Kysely<LedgerTables>): Channels {
       return row !== undefined;
     },
 
-    async list({ chainId, organizationId, id, limit }) {
-      let query = db
-        .selectFrom("channels")
-        .selectAll()
-        .orderBy("opened_at", "desc")
-        .orderBy("id")
-        .limit(limit);
-      if (chainId !== undefined) query = query.where("chain_id", "=", chainId);
-      if (organizationId !== undefined) query = query.where("organization_id", "=", organizationId);
-      if (id !== undefined) query = query.where("id", "=", lowerCase(id));
-      const rows = await query.execute();
-      const moves = await readMoves(
-        db,
-        rows.map((row) => row.id),
-      );
-      return rows.map((row) => {
-        const own = moves.filter(
-          (move) => move.channel_id === row.id && Number(move.chain_id) === Number(row.chain_id),
-        );
-        const sum = (kind: ChannelMoveKind) =>
-          own.reduce((total, move) => (move.kind === kind ? total + BigInt(move.amount) : total), 0n);
-        return {
-          id: row.id,
-          network: row.network,
-          chainId: Number(row.chain_id),
-          organizationId: row.organization_id,
-          payer: row.payer,
-          receiver: row.receiver,
-          asset: row.asset,
-          openedAt: Number(row.opened_at),
-          deposited: sum("deposit"),
-          claimed: sum("claim"),
-          refunded: sum("refund"),
-        };
-      });
+    async noteWithdrawal(chainId, id, { amount, endsAt }) {
+      const noted = await db
+        .updateTable("channels")
+        .set({ withdrawal_amount: `${amount}`, withdrawal_ends_at: endsAt })
+        .where("chain_id", "=", chainId)
+        .where("id", "=", lowerCase(id))
+        .where(({ eb, or }) =>
+          or([eb("withdrawal_ends_at", "is", null), eb("withdrawal_ends_at", "<", endsAt)]),
+        )
+        .returning("id")
+        .executeTakeFirst();
+      return noted === undefined ? null : ((await list({ chainId, id, limit: 1 }))[0] ?? null);
     },
+
+    list,
   };
+
+  async function list({ chainId, organizationId, id, limit }: ChannelFilter): Promise<KnownChannel[]> {
+    let query = db.selectFrom("channels").selectAll().orderBy("opened_at", "desc").orderBy("id").limit(limit);
+    if (chainId !== undefined) query = query.where("chain_id", "=", chainId);
+    if (organizationId !== undefined) query = query.where("organization_id", "=", organizationId);
+    if (id !== undefined) query = query.where("id", "=", lowerCase(id));
+    const rows = await query.execute();
+    const moves = await readMoves(
+      db,
+      rows.map((row) => row.id),
+    );
+    return rows.map((row) => {
+      const own = moves.filter(
+        (move) => move.channel_id === row.id && Number(move.chain_id) === Number(row.chain_id),
+      );
+      const sum = (kind: ChannelMoveKind) =>
+        own.reduce((total, move) => (move.kind === kind ? total + BigInt(move.amount) : total), 0n);
+      return {
+        id: row.id,
+        network: row.network,
+        chainId: Number(row.chain_id),
+        organizationId: row.organization_id,
+        payer: row.payer,
+        receiver: row.receiver,
+        asset: row.asset,
+        openedAt: Number(row.opened_at),
+        deposited: sum("deposit"),
+        claimed: sum("claim"),
+        refunded: sum("refund"),
+        withdrawal:
+          row.withdrawal_ends_at === null
+            ? null
+            : { amount: BigInt(row.withdrawal_amount ?? 0), endsAt: Number(row.withdrawal_ends_at) },
+      };
+    });
+  }
 }
 
 /** The moves of channels whose settlement is settled, or was archived as such. */
@@ -150,7 +177,10 @@ export function keepingChannels(
       if (channels?.opened === undefined) return [];
       const { id, receiver, token, payer } = channels.opened;
       return {
-        ...{ chain_id, network, organization_id, opened_at: openedAt },
+        chain_id,
+        network,
+        organization_id,
+        opened_at: openedAt,
         id: lowerCase(id),
         payer: lowerCase(payer),
         receiver: lowerCase(receiver),
@@ -160,7 +190,10 @@ export function keepingChannels(
   );
   const moves = claims.flatMap(({ id, chainId: chain_id, recipient, asset, channels }) =>
     (channels?.moves ?? []).map(({ kind, channel, amount }) => ({
-      ...{ settlement_id: lowerCase(id), chain_id, kind, amount: `${amount}` },
+      settlement_id: lowerCase(id),
+      chain_id,
+      kind,
+      amount: `${amount}`,
       channel_id: channel === null ? `${recipient} ${asset}`.toLowerCase() : lowerCase(channel),
     })),
   );

@@ -148,9 +148,12 @@ type ChannelsTable = {
   receiver: Address;
   asset: Address;
   opened_at: number;
+  /** The payer's newest announcement of a withdrawal, and when it can be made, unix seconds; null without one. */
+  withdrawal_amount: string | null;
+  withdrawal_ends_at: number | null;
 };
 
-/** What a settlement moves in a channel. */
+/** An amount that a settlement moves in a channel. */
 type ChannelMovesTable = {
   settlement_id: Hex;
   chain_id: number;

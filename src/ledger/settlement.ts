@@ -49,13 +49,13 @@ export type Claim = {
   contract: Address | null;
   signature: Hex;
   recipient: Address;
-  /** What it does to channels, if anything: kept with it. */
+  /** Its effect on channels, if it has one: kept with it. */
   channels?: ChannelRecord;
   /** The payer's `payment-identifier`; bound to it for 24 h when it is claimed. */
   identifier?: BoundIdentifier;
 };
 
-/** What moves in a channel of scheme “batch-settlement”. */
+/** The ways in which tokens of a channel of scheme “batch-settlement” move. */
 export type ChannelMoveKind = "deposit" | "claim" | "refund" | "settle";
 
 /** A channel that a settlement opens, if none of this id is known, and what it moves. Of a payout, `channel` is null. */

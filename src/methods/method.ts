@@ -28,7 +28,7 @@ export type MethodExtra = {
   receiverAuthorizer?: Address;
 };
 
-/** What the service needs of the off-chain half of a payment method. */
+/** The part of a payment method's off-chain half that the service needs. */
 export type TakenMethod<Scheme extends string = string, Transfer extends string = string> = PayloadReader &
   MethodTerms & {
     readonly scheme: Scheme;

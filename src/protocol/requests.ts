@@ -73,6 +73,8 @@ export type PayloadReader = {
   readonly scheme: string;
   readonly versions: readonly X402Version[];
   readonly words: PaymentWords;
+  /** True if messages do not name its scheme, which mock and fixtures, whose messages are the same, do not know. */
+  readonly isUnlisted?: true;
   /** Returns true if a payload is of this way to pay, well formed or not. */
   owns(payload: unknown): boolean;
   /** Its payer, whatever the rest of it is like; not checked. */
@@ -323,7 +325,8 @@ function readSchemeAndNetwork(
   if (typeof scheme !== "string") {
     onFault(invalidAt(`${fault}_malformed`, `${path}.scheme`, " must be a string"));
   } else if (!isKnown) {
-    const those = [...readers[version].keys()].map((one) => JSON.stringify(one)).join(" or ");
+    const listed = [...readers[version]].filter(([, own]) => own.every(({ isUnlisted }) => !isUnlisted));
+    const those = listed.map(([one]) => JSON.stringify(one)).join(" or ");
     const elsewhere = readers[other].has(scheme) ? `, which needs version ${other}` : "";
     const problem = ` must be ${those}, not ${JSON.stringify(scheme.slice(0, 40))}${elsewhere}`;
     onFault(invalidAt(`scheme_of_${fault}`, `${path}.scheme`, problem));

@@ -40,6 +40,7 @@ import {
   type ServiceParts,
   usualLeaseMs,
 } from "./service-parts.ts";
+import { createWithdrawalWatch } from "./withdrawal-watch.ts";
 
 /** The service without its HTTP. */
 export type ServiceCore = {
@@ -186,7 +187,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
   const closing = new AbortController();
   const { metrics = noMetrics } = options.http ?? {};
 
-  const { networks, recoveries, supervision } = createNetworks(options, parts, outcomes);
+  const { networks, recoveries, supervision, watches } = createNetworks(options, parts, outcomes);
   const lanes = [...networks.values()].flat();
   const starts = createNetworkStarts({
     networks,
@@ -263,6 +264,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
       }
       const problems = await starts.startAll(startOptions);
       if (problems.length > 0) throw new ConfigurationError(problems);
+      for (const watch of watches) watch.start();
       // Not while the first payments wait for their start.
       hashing = setTimeout(() => void loadFastKeccak(), fastKeccakAfterMs).unref();
     },
@@ -274,6 +276,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
       clearTimeout(hashing);
       clearInterval(repetition);
       closing.abort();
+      for (const watch of watches) watch.stop();
       await Promise.all([
         ...lanes.map(({ relayer }) => relayer.stop()),
         ...[...recoveries.values()].map((recovery) => recovery.stop()),
@@ -294,7 +297,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
 /** The operators of each network, what follows their failures up, and the inspection of the networks. */
 function createNetworks(
   options: ServiceOptions,
-  { ledger, chains, endpoints }: ServiceParts,
+  { ledger, chains, endpoints, serviceId }: ServiceParts,
   outcomes: Outcomes,
 ) {
   const { logger, signers, recoverer, sponsor, ways = waysToPay, clock = usualClockTolerance } = options;
@@ -358,5 +361,12 @@ function createNetworks(
   }
 
   const supervision = createSupervision({ inspect, log: logger });
-  return { networks, recoveries, supervision };
+  const watches = [...networks].flatMap(([, [{ chain }]]) =>
+    ways.methods.flatMap((method) => {
+      const { withdrawals: logs } = ways.settlingOf(method.name);
+      if (logs === undefined || method.extra(chain.network) === undefined) return [];
+      return createWithdrawalWatch({ chain, logs, ledger, metrics, log: logger, serviceId });
+    }),
+  );
+  return { networks, recoveries, supervision, watches };
 }

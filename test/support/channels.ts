@@ -77,7 +77,11 @@ export async function createChannelBuyer(chain: HarnessChain, method: TransferMe
   if (method === "permit2") await chain.approvePermit2(account.address, 50_000n);
   const client = createPublicClient({ transport: http(chain.rpcUrl) });
   const scheme = new BuyerScheme(toClientEvmSigner(account, client));
-  const pay = wrapFetchWithPayment(fetch, new x402Client().register(chain.network.caip2, scheme));
+  const { caip2 } = chain.network;
+  const buyer = new x402Client().register(caip2, scheme);
+  // Some networks have no default asset in the public package.
+  buyer.setSpendControls({ allowedAssets: [{ network: caip2, asset: chain.asset.address }] });
+  const pay = wrapFetchWithPayment(fetch, buyer);
   return {
     account,
     scheme,

@@ -49,7 +49,11 @@ export const init = defineCommand({
           : []),
       ].join("\n"),
       json: {
-        ...{ folder, framework, typescript, port, files: files.map(({ path, is }) => ({ path, is })) },
+        folder,
+        framework,
+        typescript,
+        port,
+        files: files.map(({ path, is }) => ({ path, is })),
         toAdd: left.map((file) => whatToAdd(file, { framework, typescript }).join("\n")),
         next: nextCommands(folder, left, typescript),
       },

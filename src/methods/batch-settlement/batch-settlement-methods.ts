@@ -104,12 +104,13 @@ const common = {
   scheme,
   versions: [2],
   amounts: "own",
+  isUnlisted: true,
   takesLess: false,
   payerOf,
   describeWrongSignature: nothingMore,
 } as const;
 
-/** What was signed by Permit2 or the token, of a deposit. */
+/** The members of a deposit that its payer has signed, for the token or for Permit2. */
 function signedDeposit(payment: SignedPayment): SignedDeposit {
   const { payer: from, asset: token, limit: amount, nonce } = payment;
   return { from, token, amount, nonce, channel: channelOf(payment).voucher.channelId };
@@ -162,7 +163,7 @@ type Action = Pick<TakenMethod, "name" | "owns" | "read"> & {
   digest(payment: SignedPayment, chainId: number): Hex;
 };
 
-/** What moves tokens that were deposited before, or none. */
+/** A method of what moves tokens that were deposited before, or none. */
 function createAction({ digest, ...own }: Action): TakenMethod<typeof scheme, "any"> {
   return {
     ...common,

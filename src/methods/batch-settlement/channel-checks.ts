@@ -76,7 +76,7 @@ export const verifiedAlone: TermsCheck = (_request, _network, { operation }) =>
         "type",
       );
 
-/** What shops send is settled, and not verified. */
+/** Shops have their actions settled, and not verified. */
 export const settledAlone: TermsCheck = (_request, _network, { operation }) =>
   operation === "settle"
     ? undefined

@@ -16,7 +16,7 @@ import { batchSettlementAddress, erc3009CollectorAddress, permit2CollectorAddres
  * the settlement contract.
  */
 
-/** What a channel is: its id is the hash of it. `withdrawDelay` in seconds. */
+/** The config of a channel, whose hash is its id. `withdrawDelay` in seconds. */
 export type ChannelConfig = {
   payer: Address;
   /** The key that signs vouchers; zero where the payer itself does. */

@@ -40,7 +40,7 @@ export const channelMethods = {
   refund: "batch-settlement-refund",
 } as const;
 
-/** What buyers send: a channel, and the voucher with the id that they gave it. */
+/** A channel as buyers send it, and the voucher with the id that they gave it. */
 export type ChannelPayload = { config: ChannelConfig; voucher: Voucher & { channelId: Hex } };
 
 /** A voucher alone, or one that asks for a refund. */
@@ -55,7 +55,7 @@ export type DepositPayload = ChannelPayload & {
 /** A row that was left out of a claim, and why. */
 export type RejectedClaim = { channelId: Hex; why: string };
 
-/** What is known of claims once they are planned: for each row its channel, and how much more is claimed of it. */
+/** Of claims that are planned: for each row its channel, and how much more is claimed of it. */
 type PlannedClaims = { ids?: readonly Hex[]; gains?: readonly bigint[] };
 
 /** A claim; `signature` is that of the authorizer of all its rows, empty where the facilitator signs. */
@@ -300,7 +300,7 @@ export function withPayload(payment: SignedPayment, payload: unknown): SignedPay
 
 const known = new WeakMap<SignedPayment, unknown>();
 
-/** What {@link write} has written, of a payment of the methods above. */
+/** The payload of a payment of the methods above, as {@link write} has written it. */
 function payloadOf(payment: SignedPayment): unknown {
   const { payload } = payment;
   if (payload === null) throw new Error(`a payment by ${payment.method} has no payload`);
@@ -318,6 +318,6 @@ export const channelOf = (payment: SignedPayment) => payloadOf(payment) as Chann
 export const voucherOf = (payment: SignedPayment) => payloadOf(payment) as VoucherPayload;
 export const depositOf = (payment: SignedPayment) => payloadOf(payment) as DepositPayload;
 export const claimOf = (payment: SignedPayment) => payloadOf(payment) as ClaimPayload;
-/** What is owed to a receiver, once that was looked up. */
+/** The sum that is owed to a receiver, once that was looked up. */
 export const payoutOf = (payment: SignedPayment) => payloadOf(payment) as { owed: bigint };
 export const refundOf = (payment: SignedPayment) => payloadOf(payment) as RefundPayload;

@@ -1,6 +1,6 @@
 import type { Bound, Chain, ChainQueries, Effect, Transaction } from "../../chain/chain.ts";
 import { gasPerByte } from "../../chain/fees.ts";
-import type { Receipt } from "../../chain/logs-and-receipts.ts";
+import type { EventLog, LogFilter, Receipt } from "../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../chain/revert.ts";
 import type { AskNode } from "../../chain/rpc/calls.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
@@ -58,7 +58,7 @@ export type ApprovingPayer = {
   keySigner(): { readonly address: Address; signDigest(digest: Hex): Hex };
 };
 
-/** What an organization has asked for before. */
+/** The earlier requests of an organization. */
 export type KnownActions = {
   /** Returns true if a request was refused, or has its answer: the same is a new one then. */
   isClosed(payment: SignedPayment): Promise<boolean>;
@@ -72,6 +72,12 @@ export type RecentAction = {
   nonce: Hex;
   isOpen: boolean;
   blockNumber: bigint | null;
+};
+
+/** The logs by which payers announce that they withdraw from a channel. `endsAt` in unix seconds. */
+export type WithdrawalLogs = {
+  readonly filter: LogFilter;
+  read(log: EventLog): { channel: Hex; amount: bigint; endsAt: number } | undefined;
 };
 
 /** Channels by their ids, or all of a receiver for a token. */
@@ -122,7 +128,7 @@ export type Plan = {
   extra?: AnswerExtra["extra"];
 };
 
-/** What the answer about a settled payment says besides its transaction; `invalid` where that did less than was asked for. */
+/** The members of the answer about a settled payment besides its transaction; `invalid` where that did less than was asked for. */
 export type SettledAnswer = AnswerExtra & {
   amount?: bigint | undefined;
   invalid?: Invalid | undefined;
@@ -223,7 +229,9 @@ export type Settling = {
   identify?(chain: Chain, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
   /** The channels that only the organization may use a payment on that opened them; none by default. */
   ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels | undefined;
-  /** What a payment does to channels, for the ledger; nothing by default. */
+  /** How payers announce withdrawals from the channels that its payments open. */
+  readonly withdrawals?: WithdrawalLogs;
+  /** The effect of a payment on channels, for the ledger; none by default. */
   channelMoves?(call: SettleCall, network: NetworkConfig): ChannelMoves;
   /**
    * Reads what the answer about a settled payment says, where that is more than its transaction.

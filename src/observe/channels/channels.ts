@@ -273,6 +273,19 @@ export type ShopExchange = FromService & {
       }
   );
 
+/** A payer has announced that it takes back what is in a channel (scheme batch-settlement) that was opened here. */
+export type WithdrawalSeen = FromService & {
+  readonly network: NetworkName;
+  /** Its id. */
+  readonly channel: Hex;
+  readonly organizationId: string;
+  readonly payer: string;
+  /** In the token's smallest unit. */
+  readonly amount: bigint;
+  /** When it can be made, unix seconds: what the shop has not claimed by then is lost. */
+  readonly endsAt: number;
+};
+
 /** The messages of each channel, besides their kind and time. */
 export type Contents = {
   request: RequestRead;
@@ -286,6 +299,7 @@ export type Contents = {
   block: BlockSeen;
   fault: FaultHit;
   shop: ShopExchange;
+  withdrawal: WithdrawalSeen;
 };
 
 /** A message, which is complete when it is published. */
@@ -309,6 +323,7 @@ export const channels: { readonly [Kind in keyof Contents]: Channel<Message<Kind
   block: defineChannel("block"),
   fault: defineChannel("fault"),
   shop: defineChannel("shop"),
+  withdrawal: defineChannel("withdrawal"),
 };
 
 /** Characters of a body that are kept: a payment has about a thousand. */

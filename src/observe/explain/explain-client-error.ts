@@ -51,7 +51,7 @@ const clientErrors: readonly ClientError[] = [
   },
 ];
 
-/** What an error of a client means; undefined for a text that is none that is known. */
+/** Explains an error of a client; undefined for a text that is none of those above. */
 export function explainClientError(text: string): Finding | undefined {
   for (const { pattern, advise } of clientErrors) {
     const [got, ...found] = pattern.exec(text) ?? [];

@@ -142,7 +142,7 @@ export function hiddenHeaders(headers: Headers, challenges: readonly ShopChallen
   return [...new Set(due)].filter((name) => exposed?.includes(name.toLowerCase()) === false);
 }
 
-/** What x402-fetch, the client of version 1, pays at most by default. */
+/** The most that x402-fetch, the client of version 1, pays by default. */
 const usualLimit = 100_000n;
 
 function explainLimits(

@@ -12,7 +12,7 @@ export type Written = {
   /** Its path, and its value. */
   at: string;
   value: unknown;
-  /** What is wrong with it, as the reader says it. */
+  /** The problem with it, as the reader says it. */
   problem: string;
   version: X402Version;
   /** The members beside it. */
@@ -68,7 +68,7 @@ export function renamedMember(
     : { got: other, expected: name, fix: `Write ${name} in place of ${other}.` };
 }
 
-/** What stands around a value: its quotes, line breaks and spaces. */
+/** Splits a value from the quotes, line breaks and spaces around it. */
 function wrapping(text: string): { bare: string; around: string } {
   const bare = text.replaceAll(/^[\s"'`]+|[\s"'`]+$/g, "");
   const around = text.replace(bare, "");
@@ -125,7 +125,7 @@ function rewriteNumber(value: unknown, at: string): Rewritten | undefined {
     : { expected: `"${meant}"`, fix: `Write decimal digits alone, "${meant}"; this has ${what}.` };
 }
 
-/** What a text has that digits alone have not, and the digits that it stands for. */
+/** Names what a text has besides digits, and gives the digits that it stands for. */
 function digitsIn(text: string, at: string): readonly [string, string | undefined] {
   if (/^0x[0-9a-f]+$/i.test(text) && text.length <= mostDigits)
     return ["hexadecimal digits", `${BigInt(text)}`];

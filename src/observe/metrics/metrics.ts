@@ -41,6 +41,8 @@ export type Metrics = {
   delivery(fate: DeliveryFate): void;
   /** Gas money that the sponsor gave to a payer, in wei. */
   gift(network: NetworkName, wei: bigint): void;
+  /** A payer's announcement that it withdraws from a channel. */
+  withdrawal(network: NetworkName): void;
   /** Gas money that the sponsor did not give. */
   giftRefused(network: NetworkName, reason: GiftRefusal): void;
   /**
@@ -60,6 +62,7 @@ export const noMetrics: Metrics = {
   http: nothing,
   delivery: nothing,
   gift: nothing,
+  withdrawal: nothing,
   giftRefused: nothing,
   rpc: () => ({ exchanged: nothing }),
   observe: nothing,
@@ -83,10 +86,8 @@ export async function createMetrics(
   const client = await import("prom-client");
   const register = new client.Registry();
   client.collectDefaultMetrics({ register });
-  const { payments, durations, answers, deliveries, gifts, giftsWei, giftsRefused, ...rpc } = defineMetrics(
-    client,
-    register,
-  );
+  const { payments, durations, answers, deliveries, gifts, giftsWei, giftsRefused, withdrawals, ...rpc } =
+    defineMetrics(client, register);
   const observe = observeSources({ client, register, now });
 
   const reasons = capLabels(64);
@@ -114,6 +115,9 @@ export async function createMetrics(
     gift(network, wei) {
       gifts.inc({ network });
       giftsWei.inc({ network }, Number(wei));
+    },
+    withdrawal(network) {
+      withdrawals.inc({ network });
     },
     giftRefused(network, reason) {
       giftsRefused.inc({ network, reason });
@@ -187,6 +191,11 @@ function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), reg
     "Times that a payer lacked the gas money of an approval and got no gift from this process",
     ["network", "reason"],
   );
+  const withdrawals = counter(
+    "x402_channel_withdrawals_total",
+    "Times that this process saw first that a payer withdraws from a channel that was opened here",
+    ["network"],
+  );
   const requests = counter("x402_rpc_requests_total", "HTTP requests to JSON-RPC endpoints", [
     "network",
     "endpoint",
@@ -212,6 +221,7 @@ function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), reg
     gifts,
     giftsWei,
     giftsRefused,
+    withdrawals,
     requests,
     errors,
     duration,

@@ -65,5 +65,7 @@ export async function identifyRequest(
       return settlements.map((settlement) => ({ ...settlement, isOpen: isOpen(settlement) }));
     },
   });
-  return { ...request, payer: undefined, payment, settlementId: idOf(payment) };
+  // What a shop does for itself has no payer.
+  const payer = sameAddress(payment.payer, payment.payTo) ? undefined : request.payer;
+  return { ...request, payer, payment, settlementId: idOf(payment) };
 }

@@ -160,6 +160,8 @@ const calls: Readonly<Record<string, Row>> = {
   },
   "settlements list": {},
   "settlements show": { args: () => ["--id", unknownId], code: 4, error: "not-found" },
+  "channels list": {},
+  "channels show": { args: () => ["--id", unknownId], code: 4, error: "not-found" },
   "settlements reexamine": {},
   "settlements archive": {
     args: () => ["--before", "2024-01-01", "--out", join(folder, "old.jsonl")],

@@ -347,6 +347,8 @@ const channels: Migration = {
       .addColumn("receiver", "text", (column) => column.notNull())
       .addColumn("asset", "text", (column) => column.notNull())
       .addColumn("opened_at", "bigint", (column) => column.notNull())
+      .addColumn("withdrawal_amount", "text")
+      .addColumn("withdrawal_ends_at", "bigint")
       .addPrimaryKeyConstraint("channels_key", ["chain_id", "id"])
       .execute();
     await db.schema

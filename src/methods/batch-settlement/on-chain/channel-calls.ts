@@ -29,7 +29,7 @@ export function encodeDeposit(
   return `${selectors.deposit}${head}${offset(10 * wordDigits)}${byteWords(data)}`;
 }
 
-/** What the collector of EIP-3009 takes: the authorization beside what the contract knows of it. */
+/** The data for the collector of EIP-3009: the members of the authorization that the contract does not know. */
 export function encodeErc3009Data(
   { validAfter, validBefore, salt }: { validAfter: bigint; validBefore: bigint; salt: Hex },
   signature: Hex,
@@ -38,7 +38,7 @@ export function encodeErc3009Data(
   return `0x${words}${offset(4 * wordDigits)}${byteWords(signature)}`;
 }
 
-/** What the collector of Permit2 takes, without an approval. */
+/** The data for the collector of Permit2, without an approval. */
 export function encodePermit2Data(
   { nonce, deadline }: { nonce: Hex; deadline: bigint },
   signature: Hex,
@@ -88,19 +88,12 @@ export function encodeMulticall(calls: readonly Hex[]): Hex {
   return `${selectors.multicall}${offset(wordDigits)}${encodeArray(calls.map(byteWords))}`;
 }
 
-const errorNames = [
-  ...["InvalidChannel", "InvalidSignature", "NotReceiverAuthorizer", "NotAuthorizedToClaim"],
-  ...[
-    "NotAuthorizedToRefund",
-    "ClaimExceedsCeiling",
-    "ClaimExceedsBalance",
-    "ZeroDeposit",
-    "DepositOverflow",
-  ],
-  ...["WithdrawDelayOutOfRange", "EmptyBatch", "DepositCollectionFailed", "InvalidCollector"],
-  ...["InvalidRefundNonce", "ZeroRefund", "ReentrancyGuardReentrantCall", "FailedCall"],
-  ...["OnlyX402BatchSettlement", "Permit2612AmountMismatch", "ECDSAInvalidSignature"],
-];
+const errorNames = (
+  "InvalidChannel InvalidSignature NotReceiverAuthorizer NotAuthorizedToClaim NotAuthorizedToRefund ClaimExceedsCeiling " +
+  "ClaimExceedsBalance ZeroDeposit DepositOverflow WithdrawDelayOutOfRange EmptyBatch DepositCollectionFailed InvalidCollector " +
+  "InvalidRefundNonce ZeroRefund ReentrancyGuardReentrantCall FailedCall OnlyX402BatchSettlement Permit2612AmountMismatch " +
+  "ECDSAInvalidSignature"
+).split(" ");
 
 const errorBySelector = new Map([
   ...errorNames.map((name): [string, string] => [selector(`${name}()`), name]),

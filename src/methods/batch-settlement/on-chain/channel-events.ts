@@ -7,6 +7,7 @@ import {
   sameAddress,
   wordAt,
 } from "../../../protocol/hex.ts";
+import type { WithdrawalLogs } from "../../on-chain/settling.ts";
 import { batchSettlementAddress } from "../contracts.ts";
 
 /* The events of the settlement contract that prove what a transaction did: a receipt without a revert proves nothing by itself. */
@@ -53,3 +54,14 @@ export function channelEvents({ succeeded, logs }: Receipt): readonly ChannelEve
 export function channelLogs(name: ChannelEventName, channelId: Hex) {
   return { address: batchSettlementAddress, topics: [channelTopics[name], channelId] as const };
 }
+
+/** {@link Settling.withdrawals}: of all channels, since only the ledger knows which are ours. */
+export const withdrawalLogs: WithdrawalLogs = {
+  filter: { address: batchSettlementAddress, topics: [channelTopics.WithdrawInitiated] },
+  read(log) {
+    const event = readChannelEvent(log);
+    if (event?.name !== "WithdrawInitiated") return undefined;
+    const [amount, endsAt] = event.amounts;
+    return { channel: `0x${event.key.slice(2)}`, amount, endsAt: Number(endsAt) };
+  },
+};

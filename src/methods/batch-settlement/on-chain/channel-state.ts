@@ -1,5 +1,5 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
-import { balanceOf, selector, type ViewCall } from "../../../chain/views.ts";
+import { selector, type ViewCall } from "../../../chain/views.ts";
 import { type Address, addressWord, type Hex, isBytes, quantity, wordAt } from "../../../protocol/hex.ts";
 import { batchSettlementAddress } from "../contracts.ts";
 import { encodeMulticall } from "./channel-calls.ts";
@@ -41,22 +41,11 @@ type Asked = { reader: ChainQueries["reader"]; about?: Hex | undefined; block?: 
 async function askContract(
   { reader, about, block }: Asked,
   calls: readonly Hex[],
-  others: readonly ViewCall[] = [],
-): Promise<{ views: readonly (readonly bigint[])[]; others: readonly bigint[] }> {
+): Promise<readonly (readonly bigint[])[]> {
   const at = block === undefined ? "latest" : quantity(block);
-  const views = [{ target: batchSettlementAddress, data: encodeMulticall(calls) }, ...others];
-  const answers = await reader.ask(
-    views.map(({ target: to, data }) => ({ method: "eth_call", params: [{ to, data }, at], about })),
-  );
-  const [all, ...rest] = answers;
-  return {
-    views: reader.expect("the state of channels", all, (result) => readMulticall(result, calls.length)),
-    others: rest.map((answer) =>
-      reader.expect("the state of a token", answer, (result) =>
-        isBytes(result) && result.length >= 66 ? BigInt(result.slice(0, 66)) : undefined,
-      ),
-    ),
-  };
+  const call = { to: batchSettlementAddress, data: encodeMulticall(calls) };
+  const [answer] = await reader.ask([{ method: "eth_call", params: [call, at], about }]);
+  return reader.expect("the state of channels", answer, (result) => readMulticall(result, calls.length));
 }
 
 /** The words of each result of `multicall`; undefined where it is none of so many. */
@@ -90,40 +79,29 @@ function toState([channel = [], pending = [], nonce = []]: readonly (readonly bi
 
 /** Reads channels, in the given order. */
 export async function readChannels(asked: Asked, ids: readonly Hex[]): Promise<readonly ChannelState[]> {
-  const { views } = await askContract(asked, ids.flatMap(channelViews));
+  const views = await askContract(asked, ids.flatMap(channelViews));
   return ids.map((_, index) => toState(views.slice(3 * index, 3 * index + 3)));
 }
 
 /** Reads a channel. */
 export async function readChannel(asked: Asked, id: Hex): Promise<ChannelState> {
-  const { views } = await askContract(asked, channelViews(id));
+  const views = await askContract(asked, channelViews(id));
   return toState(views);
 }
 
-/** The same with the payer's balance of the token, and what a contract may take of it. */
-export async function readPayersChannel(
-  asked: Asked,
-  id: Hex,
-  { token, payer, spender }: { token: Address; payer: Address; spender?: Address | undefined },
-): Promise<{ state: ChannelState; balance: bigint; allowance: bigint | undefined }> {
-  const others = [balanceOf(token, payer)];
-  if (spender !== undefined) others.push(allowanceOf(token, payer, spender));
-  const { views, others: amounts } = await askContract(asked, channelViews(id), others);
-  return { state: toState(views), balance: amounts[0] ?? 0n, allowance: amounts[1] };
-}
-
-function allowanceOf(target: Address, owner: Address, spender: Address): ViewCall {
+/** How much of an owner's tokens a contract may take. */
+export function allowanceOf(target: Address, owner: Address, spender: Address): ViewCall {
   return { target, data: `${selectors.allowance}${addressWord(owner)}${addressWord(spender)}` };
 }
 
-/** What was claimed for a receiver in all, and how much of it was paid out. */
+/** The sums that were claimed for a receiver in all, and paid out of that. */
 export async function readReceiver(
   asked: Asked,
   receiver: Address,
   token: Address,
 ): Promise<{ claimed: bigint; settled: bigint }> {
   const call: Hex = `${selectors.receivers}${addressWord(receiver)}${addressWord(token)}`;
-  const { views } = await askContract(asked, [call]);
+  const views = await askContract(asked, [call]);
   const [[claimed = 0n, settled = 0n] = []] = views;
   return { claimed, settled };
 }

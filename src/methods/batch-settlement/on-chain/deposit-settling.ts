@@ -1,14 +1,15 @@
 import type { Chain, ChainQueries, Transaction } from "../../../chain/chain.ts";
-import { transactionCall } from "../../../chain/logs-and-receipts.ts";
+import { type Receipt, readReceiptsAt, transactionCall } from "../../../chain/logs-and-receipts.ts";
 import type { Revert } from "../../../chain/revert.ts";
+import { balanceOf } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { channelInvalid } from "../../../protocol/channel-reasons.ts";
 import { sameAddress } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import { UndeterminedError } from "../../../util/errors.ts";
 import { membersOf } from "../../../util/json.ts";
 import { decodeEvents } from "../../on-chain/events.ts";
 import { noncesOf } from "../../on-chain/nonces.ts";
-import { findPayoutAt } from "../../on-chain/payouts.ts";
 import {
   type Payout,
   type Plan,
@@ -17,16 +18,16 @@ import {
   type Settling,
   usageOf,
 } from "../../on-chain/settling.ts";
-import { askFacts, createDiagnosing, tokenSources } from "../../on-chain/state-facts.ts";
+import { amount, askFacts, createDiagnosing, tokenSources } from "../../on-chain/state-facts.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
-import { type StateRefusals, usualStateRefusals } from "../../payment-state.ts";
+import { usualStateRefusals } from "../../payment-state.ts";
 import { permit2Address } from "../../permit2-domain.ts";
 import { erc3009CollectorAddress, permit2CollectorAddress } from "../contracts.ts";
 import { channelMethods, depositOf } from "../payloads.ts";
 import { contractCall, describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
 import { encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
-import { channelEvents, channelLogs } from "./channel-events.ts";
-import { confirmedBlock, readChannel, readPayersChannel, stateJson } from "./channel-state.ts";
+import { channelEvents, channelLogs, withdrawalLogs } from "./channel-events.ts";
+import { allowanceOf, confirmedBlock, readChannel, stateJson } from "./channel-state.ts";
 import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
 
 /*
@@ -34,7 +35,7 @@ import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.t
  * of that channel is what proves one.
  */
 
-/** What a wallet's code may burn to check the payer's signature is in it, as for other payments; 150,000 are used. */
+/** With the gas that a wallet's code may burn to check a signature, as for other payments; 150,000 are used. */
 const depositGas = 450_000n;
 
 /** Blocks in which a deposit is looked for that somebody else has submitted before it came to us. */
@@ -61,10 +62,16 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   if (wrong !== undefined) return wrong;
   const { reader } = chain;
   const block = await confirmedBlock(chain);
-  const means = { token: payment.asset, payer: payment.payer, spender: permit && permit2Address };
-  const [{ state, balance, allowance }, { used }] = await Promise.all([
-    readPayersChannel({ reader, about, block }, channelId, means),
-    askFacts(reader, { used: noncesOf(payment).use }, about),
+  const { asset, payer } = payment;
+  const facts = {
+    used: noncesOf(payment).use,
+    balance: amount(balanceOf(asset, payer)),
+    ...(permit !== undefined && { allowance: amount(allowanceOf(asset, payer, permit2Address)) }),
+  };
+  // What the payer has is that of the newest block, as for other payments.
+  const [state, { used, balance, allowance }] = await Promise.all([
+    readChannel({ reader, about, block }, channelId),
+    askFacts(reader, facts, about),
   ]);
   const extra = stateJson(channelId, state);
   const settledBy = used ? await findRecentDeposit(chain, call) : undefined;
@@ -76,53 +83,64 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   const total = state.balance + added;
   const little = refuseAmount(voucher, { balance: total, totalClaimed: state.totalClaimed, price });
   if (little !== undefined) return little;
-  if (!used && allowance !== undefined && allowance < payment.limit)
-    return allowanceTooSmall(allowance, payment.limit);
+  if (!used && allowance !== undefined && allowance < payment.limit) {
+    return channelInvalid(
+      "permit2_allowance_required",
+      `The payer allows Permit2 to take ${allowance} of the token, but ${payment.limit} is deposited. Let the payer approve Permit2 (${permit2Address}) on the token`,
+    );
+  }
   return { call, transaction: transactionOf(call), settledBy, extra };
 }
 
-function allowanceTooSmall(allowance: bigint, needed: bigint): Invalid {
-  return channelInvalid(
-    "permit2_allowance_required",
-    `The payer allows Permit2 to take ${allowance} of the token, but ${needed} is deposited. Let the payer approve Permit2 (${permit2Address}) on the token`,
-  );
-}
-
-/** The confirmed deposit of a payment that somebody else has submitted; undefined where the newest blocks have none. */
+/**
+ * The deposit of a payment that somebody else has submitted; undefined where the newest blocks have none.
+ *
+ * @throws UndeterminedError while its block is not deep enough
+ */
 async function findRecentDeposit(chain: Chain, call: SettleCall): Promise<Payout | undefined> {
-  const { number: head } = await chain.head();
-  const depth = BigInt(chain.network.confirmations - 1);
-  const toBlock = head > depth ? head - depth : 0n;
+  const { number: toBlock } = await chain.head();
   const fromBlock = toBlock > recentBlocks ? toBlock - recentBlocks : 0n;
-  return (await findPayout(chain, { ...call, fromBlock, toBlock })) ?? undefined;
+  const found = await findPayout(chain, { ...call, fromBlock, toBlock });
+  if (found !== null && toBlock - found.blockNumber + 1n < BigInt(chain.network.confirmations))
+    throw new UndeterminedError("Somebody else submitted the deposit just now; try again");
+  return found ?? undefined;
 }
 
 /**
  * {@link Settling.findPayout}: the token names the authorization that it used; Permit2 does not, so that the transaction itself must
  * have the payer's signature in it.
  */
-async function findPayout(chain: ChainQueries, search: Search): Promise<Payout | null> {
-  const { payment, id: about } = search;
+async function findPayout(
+  { reader, readLogs }: ChainQueries,
+  { payment, id: about, fromBlock, toBlock }: Search,
+): Promise<Payout | null> {
   const { salt, voucher } = depositOf(payment);
-  const found = await findPayoutAt(chain, search, channelLogs("Deposited", voucher.channelId), (receipt) => {
-    const uses = decodeEvents(receipt).some(
+  const uses = (receipt: Receipt) =>
+    decodeEvents(receipt).some(
       (event) =>
         event.name === "AuthorizationUsed" &&
         sameAddress(event.token, payment.asset) &&
         sameAddress(event.payer, payment.payer) &&
         event.authorizationNonce === payment.nonce,
     );
-    return isDeposited(channelEvents(receipt), payment) && (uses || salt === undefined)
-      ? "settled"
-      : undefined;
-  });
-  if (found === null || salt !== undefined) return found;
-  const [sent] = await chain.reader.ask([{ ...transactionCall(found.hash), about }]);
-  const input = chain.reader.expect("a transaction", sent, (result) => {
-    const { input: data } = membersOf(result);
-    return typeof data === "string" ? data.toLowerCase() : undefined;
-  });
-  return input.includes(payment.signature.slice(2).toLowerCase()) ? found : null;
+  async function carriesSignature({ hash }: Receipt): Promise<boolean> {
+    const [sent] = await reader.ask([{ ...transactionCall(hash), about }]);
+    const input = reader.expect("a transaction", sent, (result) => {
+      const { input: data } = membersOf(result);
+      return typeof data === "string" ? data.toLowerCase() : undefined;
+    });
+    return input.includes(payment.signature.slice(2).toLowerCase());
+  }
+  const filter = { ...channelLogs("Deposited", voucher.channelId), about };
+  for await (const logs of readLogs([filter], fromBlock, toBlock)) {
+    for (const receipt of await readReceiptsAt(reader, logs)) {
+      if (!isDeposited(channelEvents(receipt), payment)) continue;
+      const isOfPayment = salt === undefined ? await carriesSignature(receipt) : uses(receipt);
+      const { hash, blockNumber, blockHash } = receipt;
+      if (isOfPayment) return { kind: "settled", hash, blockNumber, blockHash };
+    }
+  }
+  return null;
 }
 
 function isDeposited(events: ReturnType<typeof channelEvents>, payment: SignedPayment): boolean {
@@ -132,13 +150,6 @@ function isDeposited(events: ReturnType<typeof channelEvents>, payment: SignedPa
   );
 }
 
-const stateRefusals: StateRefusals = (facts, one) => [
-  ...usualStateRefusals(facts, one),
-  facts.payerAllowance !== undefined &&
-    facts.payerAllowance < one.needed &&
-    allowanceTooSmall(facts.payerAllowance, one.needed),
-];
-
 function explainRevert(revert: Revert): Invalid {
   return channelInvalid(
     "deposit_simulation_failed",
@@ -147,7 +158,7 @@ function explainRevert(revert: Revert): Invalid {
 }
 
 const { stateOf, explain } = createDiagnosing({
-  stateRefusals,
+  stateRefusals: usualStateRefusals,
   sourcesOf: (payment) => ({ authorizationUsed: noncesOf(payment).use, ...tokenSources(payment) }),
   needsContract: () => false,
   factsOf: () => ({}),
@@ -196,5 +207,8 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
   };
 }
 
-export const depositSettling = createDepositSettling(channelMethods.deposit, "token");
+export const depositSettling: Settling = {
+  ...createDepositSettling(channelMethods.deposit, "token"),
+  withdrawals: withdrawalLogs,
+};
 export const permit2DepositSettling = createDepositSettling(channelMethods.permit2Deposit, "permit2");

@@ -20,21 +20,21 @@ const transactionOf = ({ payment: { payTo, asset } }: SettleCall) =>
   contractCall(encodeSettleOwed(payTo, asset), payoutGas);
 
 /**
- * The payout of what is owed now: one that is under way, or whose success nobody has been told, is the same. Where a node says that
- * nothing is owed, it is asked at the block of the newest claim, which it may not have seen.
+ * The payout of what is owed now. Where nothing is, it is one whose success nobody has been told, if there is such; and a node that
+ * says so is asked again at the block of the newest claim, which it may not have seen.
  */
 async function identify(chain: Chain, payment: SignedPayment, known: KnownActions): Promise<SignedPayment> {
   const { payTo, asset } = payment;
-  const recent = (await known.recent()).filter((one) => sameAddress(one.asset, asset));
-  const open = recent.find(({ method, isOpen }) => method === payment.method && isOpen);
-  if (open !== undefined) return { ...payment, nonce: open.nonce };
   const { reader } = chain;
-  const seen = await readReceiver({ reader }, payTo, asset);
-  const isNothingSeen = seen.claimed === seen.settled;
-  const newest = recent.reduce((most, { blockNumber }) => larger(most, blockNumber ?? 0n), 0n);
-  const block = isNothingSeen && newest > 0n ? larger(newest, (await chain.head()).number) : undefined;
-  const { claimed, settled } =
-    block === undefined ? seen : await readReceiver({ reader, block }, payTo, asset);
+  let { claimed, settled } = await readReceiver({ reader }, payTo, asset);
+  if (claimed === settled) {
+    const recent = (await known.recent()).filter((one) => sameAddress(one.asset, asset));
+    const open = recent.find(({ method, isOpen }) => method === payment.method && isOpen);
+    if (open !== undefined) return { ...payment, nonce: open.nonce };
+    const newest = recent.reduce((most, { blockNumber }) => larger(most, blockNumber ?? 0n), 0n);
+    const block = larger(newest, (await chain.head()).number);
+    ({ claimed, settled } = await readReceiver({ reader, block }, payTo, asset));
+  }
   const nonce = keccak256(`${payment.nonce}${uintWord(claimed)}${uintWord(settled)}`);
   return identifyByContent(chain, withPayload({ ...payment, nonce }, { owed: claimed - settled }), known);
 }
@@ -76,7 +76,9 @@ export const payoutSettling: Settling = {
   isUsed: () => Promise.resolve(false),
 
   ownedBy: ({ payTo: receiver, asset: token }) => ({
-    ...{ ids: [], opens: false, receiver: { receiver, token } },
+    ids: [],
+    opens: false,
+    receiver: { receiver, token },
     refuse: () =>
       channelInvalid("receiver_mismatch", " has no channel that this organization has opened", "receiver"),
   }),
