@@ -47,6 +47,7 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   if (wrong !== undefined) return wrong;
   const state = await readChannel({ reader, about }, id);
   const total = claims.map(({ totalClaimed }) => totalClaimed).reduce((one, other) => larger(one, other), 0n);
+  const largest = claims.findIndex(({ totalClaimed }) => totalClaimed === total);
   const gain = total > state.totalClaimed ? total - state.totalClaimed : 0n;
   const free = state.balance - state.totalClaimed - gain;
   if (free <= 0n) return channelInvalid("refund_no_balance", `Nothing of channel ${id} is left to refund`);
@@ -61,22 +62,26 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
     ...signed,
     claims: gain === 0n ? [] : claims,
     ids: gain === 0n ? [] : claims.map(() => id),
-    gains: claims.map(({ totalClaimed }) => totalClaimed - state.totalClaimed),
+    // The contract passes over rows that claim no more than one before them.
+    gains: claims.map((_, index) => (index === largest ? gain : 0n)),
     refunds: refund.amount < free ? refund.amount : free,
   };
   const planned = { ...call, payment: withPayload(payment, payload) };
   return { call: planned, transaction: transactionOf(planned) };
 
   /** The signatures that the shop has left to the facilitator. */
-  function sign(): Pick<RefundPayload, "signature" | "claimSignature"> | Invalid {
-    const { signature, claimSignature, amount } = refund;
+  function sign(): Pick<RefundPayload, "signature" | "claimSignature" | "amount"> | Invalid {
+    const { signature, claimSignature } = refund;
+    // Whoever sees the signature can have it refunded without the claim: never more than what the claim leaves.
+    const amount = signature === "0x" && free < refund.amount ? free : refund.amount;
     const needsClaim = gain > 0n && claimSignature === "0x";
-    if (signature !== "0x" && !needsClaim) return { signature, claimSignature };
+    if (signature !== "0x" && !needsClaim) return { signature, claimSignature, amount };
     const authorizer = authorizerFor(network, [config.receiverAuthorizer]);
     if ("reason" in authorizer) return authorizer;
     return {
       signature:
         signature === "0x" ? authorizer.sign(refundDigest(id, refundNonce, amount, chainId)) : signature,
+      amount,
       claimSignature: needsClaim ? authorizer.sign(claimBatchDigest(claims, chainId)) : claimSignature,
     };
   }
@@ -126,7 +131,7 @@ export const refundSettling: Settling = {
   channelMoves({ payment }) {
     const { voucher, refunds = 0n, gains = [], ids = [] } = refundOf(payment);
     const channel = voucher.channelId;
-    const [gain = 0n] = gains;
+    const gain = gains.reduce((one, other) => larger(one, other), 0n);
     return {
       moves: [
         { kind: "refund", channel, amount: refunds },
