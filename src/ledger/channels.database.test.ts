@@ -63,7 +63,11 @@ describe.each(backends)("on $name", (backend) => {
   test("nobody else deposits into a channel that is its organization's own", async () => {
     const owned = { opened: { ...opened, isOwned: true }, moves: [] };
     const from = (organizationId: string) => ({
-      ...paymentOf(organizationId, { amount: 1n, window: until(BigInt(clock.now()) / 1_000n), organizationId }),
+      ...paymentOf(organizationId, {
+        amount: 1n,
+        window: until(BigInt(clock.now()) / 1_000n),
+        organizationId,
+      }),
       channels: owned,
     });
     const both = await Promise.all(["shop", "rival"].map((name) => ledger.claimAll([from(name)])));

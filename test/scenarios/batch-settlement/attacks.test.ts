@@ -260,7 +260,16 @@ test("members of a wrong kind, or out of all bounds, crash nothing and move noth
     bodies.push(action);
   }
   const before = await sent();
-  const values = [null, -1, 2 ** 40, "12n", `${2n ** 128n}`, `${2n ** 256n - 1n}`, `0x${"FF".repeat(32)}`, {}];
+  const values = [
+    null,
+    -1,
+    2 ** 40,
+    "12n",
+    `${2n ** 128n}`,
+    `${2n ** 256n - 1n}`,
+    `0x${"FF".repeat(32)}`,
+    {},
+  ];
   const statuses = new Set<number>();
   for (const value of values) {
     for (const body of [...bodies, settle]) {
