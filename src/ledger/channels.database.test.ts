@@ -60,6 +60,30 @@ describe.each(backends)("on $name", (backend) => {
     expect(await channels.hasReceiver("shop", { ...of, receiver: token })).toBe(false);
   });
 
+  test("nobody else deposits into a channel that is its organization's own", async () => {
+    const owned = { opened: { ...opened, isOwned: true }, moves: [] };
+    const from = (organizationId: string) => ({
+      ...paymentOf(organizationId, {
+        amount: 1n,
+        window: until(BigInt(clock.now()) / 1_000n),
+        organizationId,
+      }),
+      channels: owned,
+    });
+    const both = await Promise.all(["shop", "rival"].map((name) => ledger.claimAll([from(name)])));
+    expect(both.flatMap(({ outcomes }) => outcomes).sort()).toEqual(["claimed", "taken"]);
+    const [owner] = await channels.ownersOf(chainId, [id]);
+    const settledBy = { hash: hashOf("others"), blockNumber: 1n, blockHash: hashOf("block") };
+    const claimSettled = (name: string, organizationId: string) =>
+      ledger.claimNothing(
+        { ...paymentOf(name, { amount: 1n, organizationId }), channels: owned },
+        ...([1n, 0n, settledBy] as const),
+      );
+    expect(await claimSettled("late", "third")).toBe("taken");
+    expect(await claimSettled("own", owner ?? "")).toBe("claimed");
+    expect(await channels.ownersOf(chainId, [id])).toEqual([owner]);
+  });
+
   test("what was moved counts once it is settled, and stays when its settlements are archived", async () => {
     const first = await deposit("first", 5n);
     const second = await deposit("second", 6n);

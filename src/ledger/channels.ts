@@ -152,6 +152,20 @@ function readMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]) {
     .execute();
 }
 
+/** The ids of the claims that are for a channel of their own, which another organization has opened meanwhile. */
+export async function findForeign(
+  transaction: Transaction<LedgerTables>,
+  claims: readonly Claim[],
+): Promise<ReadonlySet<Hex>> {
+  const foreign = new Set<Hex>();
+  for (const { id, chainId, organizationId, channels } of claims) {
+    if (channels?.opened?.isOwned !== true) continue;
+    const [owner] = await createChannels(transaction).ownersOf(chainId, [channels.opened.id]);
+    if (owner !== undefined && owner !== organizationId) foreign.add(id);
+  }
+  return foreign;
+}
+
 /** The statements that keep what claimed settlements do to channels; for those of the transaction that claims them. */
 export function keepingChannels(
   transaction: Transaction<LedgerTables>,

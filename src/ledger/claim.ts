@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import { bytes32 } from "../protocol/primitives.ts";
 import { KitError } from "../util/errors.ts";
-import { keepingChannels } from "./channels.ts";
+import { findForeign, keepingChannels } from "./channels.ts";
 import { allAtOnce, inTransaction, withCommit } from "./database/transactions.ts";
 import { keptMs, sweep } from "./idempotency.ts";
 import type { ClaimOutcome, ClaimRequest, Claims } from "./ledger.ts";
@@ -58,6 +58,8 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims
           minedIn: block_number === null ? null : BigInt(block_number),
         })),
       );
+      const foreign = await findForeign(transaction, requests);
+      for (const [index, { id }] of requests.entries()) if (foreign.has(id)) outcomes[index] = "taken";
       for (const index of await bindIdentifiers(transaction, { requests, outcomes, time: now() })) {
         outcomes[index] = "identifier_reused";
       }

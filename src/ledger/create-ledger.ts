@@ -2,7 +2,7 @@ import { type Kysely, sql } from "kysely";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { padded, together } from "../util/concurrency.ts";
-import { createChannels, keepingChannels } from "./channels.ts";
+import { createChannels, findForeign, keepingChannels } from "./channels.ts";
 import { bindIdentifiers, createAddAttempt, createClaim, createFindIdentifier } from "./claim.ts";
 import { createConclude, createConcludedForwards, createConcludedSettles } from "./conclude.ts";
 import { createGifts } from "./create-gifts.ts";
@@ -25,7 +25,7 @@ import { createFillTxNonce, createRedrive, createReopenForwards, createReopenSet
 import { createRetryQueue } from "./retry-queue.ts";
 import { fromSettlement, type LedgerTables, lowerCase, toSafeInteger, toSettlement } from "./rows.ts";
 import { noTransaction, type Settlement } from "./settlement.ts";
-import { createOperatorChanges, introduceSender, readNextTxNonce } from "./tx-nonces.ts";
+import { createOperatorChanges, introduceSender, lockingAccounts, readNextTxNonce } from "./tx-nonces.ts";
 
 export type LedgerOptions = {
   db: Database;
@@ -200,6 +200,12 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
         concludedAt: time,
         deliveredAt: null,
       });
+      const request = { ...claim, balance: 0n, balanceBlock: checkedAt };
+      if (claim.channels !== undefined) {
+        // As other deposits do, so that only one of them can be the first of its channel.
+        await lockingAccounts(transaction, [request], time).execute();
+        if ((await findForeign(transaction, [claim])).size > 0) return "taken";
+      }
       const written = await transaction
         .insertInto("settlements")
         .values(row)
@@ -207,7 +213,6 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
         .returning("id")
         .executeTakeFirst();
       if (written === undefined) return "taken";
-      const request = { ...claim, balance: 0n, balanceBlock: checkedAt };
       const reused = await bindIdentifiers(transaction, {
         requests: [request],
         outcomes: ["claimed"],

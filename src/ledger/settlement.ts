@@ -60,7 +60,8 @@ export type ChannelMoveKind = "deposit" | "claim" | "refund" | "settle";
 
 /** A channel that a settlement opens, if none of this id is known, and what it moves. Of a payout, `channel` is null. */
 export type ChannelRecord = {
-  opened?: { id: Hex; receiver: Address; token: Address; payer: Address };
+  /** `isOwned`: no other organization than the one that opened the channel may deposit into it. */
+  opened?: { id: Hex; receiver: Address; token: Address; payer: Address; isOwned?: boolean };
   moves: readonly { kind: ChannelMoveKind; channel: Hex | null; amount: bigint }[];
 };
 

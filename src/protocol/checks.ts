@@ -50,6 +50,8 @@ export type MethodTerms = {
   readonly takesLess: boolean;
   /** “own” if its checks judge its amounts: what is signed is not the price of one purchase. */
   readonly amounts?: "own";
+  /** Of those methods: refuses a payment that cannot cover the price of any purchase it comes with. */
+  readonly checkPrice?: TermsCheck;
   /** The contract that alone may submit a payment, if the payer named one. */
   submitter?(payment: SignedPayment): Address | undefined;
   /** Each finds a problem with what was signed, so that it cannot be settled here; undefined where there is none. */
@@ -156,9 +158,13 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
     return undefined;
   },
 
-  valueIsExact({ payment: { limit }, requirements, words }, { assets }, { method, operation }) {
+  valueIsExact(request, network, checking) {
+    const { requirements, words } = request;
+    const { limit } = request.payment;
+    const { assets } = network;
+    const { method, operation } = checking;
     const { amount, asset } = requirements;
-    if (method.amounts === "own") return undefined;
+    if (method.amounts === "own") return method.checkPrice?.(request, network, checking);
     if (method.takesLess && operation === "settle") {
       return amount <= limit ? undefined : refusals.amountAboveMaximum(amount, limit);
     }

@@ -75,7 +75,7 @@ export const problemTexts: Readonly<Record<ProblemName, ProblemText>> = {
     means: "The payment's identifier (extension payment-identifier) was another payment's",
     fix: "Send the payment that came first under this identifier, or have the payer's client use a new one for a new purchase.",
   },
-  "body-too-large": { means: "More than 32 KiB", fix: "Send the payment alone; it has about 1 KiB." },
+  "body-too-large": { means: "More than 72 KiB", fix: "Send the payment alone; it has about 1 KiB." },
   "uri-too-long": {
     fix: "The facilitator's URL ends in /v1: nothing of a payment belongs in the path or the query.",
   },
@@ -143,7 +143,7 @@ export const problemDetails = {
   malformed: "The body is not JSON",
   notJson: (line: number, column: number) => `The body is not JSON from line ${line}, column ${column} on`,
   poisoned: "The body has a member __proto__ or constructor.prototype, which is refused",
-  tooLarge: "The body may have at most 32 KiB",
+  tooLarge: "The body may have at most 72 KiB",
   mediaType: "Send the body with content-type: application/json",
   contentEncoding: (encoding: string) =>
     `Send the body as plain JSON, without content-encoding: bodies that are compressed (${encoding}) are not read`,
@@ -167,8 +167,8 @@ export const problemDetails = {
   shuttingDown: "The service is shutting down; nothing was done, try again",
 } as const;
 
-/** The largest body that is read, in bytes. Payments are about 1 KiB. */
-export const bodyLimit = 32 * 1024;
+/** The largest body that is read, in bytes. Payments are about 1 KiB, and claims of 100 channels 64 KiB. */
+export const bodyLimit = 72 * 1024;
 
 /**
  * The form of an `Idempotency-Key`: it is stored, and all readers must read the same key. None begins like what a shop

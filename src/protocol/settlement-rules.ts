@@ -20,12 +20,14 @@ export type ClaimedPayment = {
 };
 
 /** Ties a settlement to one payment. */
-type Claimed = { digest: Hex; amount: bigint };
-type Payment = { digest: Hex; signed: Pick<SignedPayment, "limit"> };
+type Claimed = { digest: Hex; amount: bigint; payload?: string | null };
+/** `payload`: what the digest does not cover, if anything. */
+type Payment = { digest: Hex; signed: Pick<SignedPayment, "limit">; payload?: string | null };
 
 /** Returns true if a settlement is of this very payment, however much of it was taken. */
-export function isClaimedAs({ digest, amount }: Claimed, payment: Payment): boolean {
-  return digest === fingerprintOf(payment.digest, amount, payment.signed.limit);
+export function isClaimedAs({ digest, amount, payload }: Claimed, payment: Payment): boolean {
+  if (digest !== fingerprintOf(payment.digest, amount, payment.signed.limit)) return false;
+  return payment.payload == null || payload?.toLowerCase() === payment.payload.toLowerCase();
 }
 
 /** Returns true if it is of this very payment, and of this organization. */

@@ -11,6 +11,7 @@ import { permit2Separator } from "../permit2-domain.ts";
 import { claimBatchDigest, permitHash, receiveHash, type SignedDeposit, voucherDigest } from "./channel.ts";
 import {
   channelChecks,
+  coversPrice,
   depositChecks,
   permit2DepositChecks,
   settledAlone,
@@ -120,6 +121,8 @@ const deposit: TakenMethod<typeof scheme, "eip3009"> = {
   ...common,
   name: channelMethods.deposit,
   transfer: "eip3009",
+  bindsPayload: true,
+  checkPrice: coversPrice,
   words: usualWords,
   checks: depositChecks,
   owns: (payload) =>
@@ -141,6 +144,8 @@ const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
   ...common,
   name: channelMethods.permit2Deposit,
   transfer: "permit2",
+  bindsPayload: true,
+  checkPrice: coversPrice,
   words: permit2Words,
   checks: permit2DepositChecks,
   owns: (payload) =>

@@ -82,6 +82,15 @@ export const settledAlone: TermsCheck = (_request, _network, { operation }) =>
     ? undefined
     : channelInvalid("payload_type", " is one of a shop, which settle takes alone", "type");
 
+/** A deposit's voucher covers its purchase, whatever was claimed of the channel before: even of one that is under way. */
+export const coversPrice: TermsCheck = ({ payment, requirements: { amount } }) => {
+  const { maxClaimableAmount } = depositOf(payment).voucher;
+  const fact = ` is ${maxClaimableAmount}, but must be ${amount} at least`;
+  return maxClaimableAmount >= amount
+    ? undefined
+    : channelInvalid("cumulative_below_claimed", fact, "voucher.maxClaimableAmount");
+};
+
 const transferOf = (extra: unknown) => propertyOf(extra, "assetTransferMethod");
 
 /** Deposits by EIP-3009. */

@@ -1,4 +1,12 @@
-import { type Address, byteWords, type Hex, keccak256, keccak256Text, uintWord } from "../../protocol/hex.ts";
+import {
+  type Address,
+  addressWord,
+  byteWords,
+  type Hex,
+  keccak256,
+  keccak256Text,
+  uintWord,
+} from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import {
   isRecord,
@@ -255,7 +263,7 @@ export function readSettle(payload: Part): SignedPayment {
   const receiver = readWireAddress(payload, "receiver");
   const asset = readWireAddress(payload, "token");
   const terms = { payer: receiver, payTo: receiver, asset };
-  return action(channelMethods.settle, terms, { signature: empty, content: "", payload: {} });
+  return action(channelMethods.settle, terms, { signature: empty, content: addressWord(asset), payload: {} });
 }
 
 /** Reads a refund as shops send it. */
@@ -265,16 +273,18 @@ export function readRefund(payload: Part): SignedPayment {
   const refundNonce = readUint256(payload, "refundNonce");
   const signature = optional(payload, "refundAuthorizerSignature", readSignature) ?? empty;
   const claimSignature = optional(payload, "claimAuthorizerSignature", readSignature) ?? empty;
+  const claims = readClaims(payload);
   const refund: RefundPayload = {
     ...channel,
     amount,
     refundNonce,
-    claims: readClaims(payload),
+    claims,
     signature,
     claimSignature,
   };
   const { payer, receiver: payTo, token: asset } = channel.config;
-  const content = `${channel.voucher.channelId.slice(2)}${uintWord(refundNonce)}${uintWord(amount)}`;
+  const terms = `${channel.voucher.channelId.slice(2)}${uintWord(refundNonce)}${uintWord(amount)}`;
+  const content = `${terms}${claims.map(claimContent).join("")}`;
   return action(channelMethods.refund, { payer, payTo, asset }, { signature, content, payload: refund });
 }
 

@@ -261,6 +261,8 @@ export type Settling = {
   settlesSeveral(data: Hex): boolean;
   /** The usage of a plain payment that is settled alone, for a recipient without a balance. */
   readonly usual: Usage;
+  /** The gas of one whose size decides it; that of `usual` by default. */
+  gasOf?(call: SettleCall): bigint;
 
   /**
    * Which settlements the receipt of such a transaction proves. Silence is no proof.

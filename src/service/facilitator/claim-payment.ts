@@ -104,11 +104,14 @@ export async function claimPayment(
   }
 
   /** The most that the payment costs. */
-  function expenseOf({ transaction }: Plan, { head, funds, payerCode }: Seen & { funds: Funds }): Expense {
+  function expenseOf(
+    { transaction, call }: Plan,
+    { head, funds, payerCode }: Seen & { funds: Funds },
+  ): Expense {
     const { maxFeePerGas } = estimateFees(head, network, funds.tip);
     return {
       payer: payerCode === null ? "plain" : "withCode",
-      cost: costOf(settling, transaction, maxFeePerGas),
+      cost: costOf(settling, transaction, maxFeePerGas, settling.gasOf?.(call)),
     };
   }
 
@@ -191,8 +194,9 @@ function costOf(
   { usual }: Pick<Settling, "usual">,
   { gas }: Pick<Transaction, "gas">,
   maxFeePerGas: bigint,
+  plainGas: bigint = usual.gas,
 ): Expense["cost"] {
-  return { withCode: gas * maxFeePerGas, plain: usual.gas * maxFeePerGas };
+  return { withCode: gas * maxFeePerGas, plain: plainGas * maxFeePerGas };
 }
 
 /**

@@ -74,6 +74,8 @@ export type SettleablePayment = {
   requirements: PaymentRequest["requirements"];
   /** The digest that is signed (EIP-712). */
   digest: Hex;
+  /** What else makes it this payment and no other; null where the digest is enough. */
+  payload: string | null;
   /** The amount to settle: all that was signed, or of a maximum what the request asks for. */
   amount: bigint;
   /** True if what was signed is a maximum. */
@@ -108,12 +110,13 @@ export function createPaymentReader(network: NetworkConfig, ways: WaysToPay): Pa
     const allowed = findAsset(network.assets, requirements.asset);
     const asset = allowed ?? (claim && assetOf(claim, requirements.asset));
     if (asset === undefined) return undefined;
-    const { takesLess } = ways.methodOf(signed.method);
+    const { takesLess, bindsPayload = false } = ways.methodOf(signed.method);
+    const payload = bindsPayload ? signed.payload : null;
     const amount = takesLess && operation === "settle" ? requirements.amount : signed.limit;
     // The domain of a token that was removed is not known, and what was signed over it is in the claim.
     const isTold = allowed === undefined && claim !== undefined && isMessageOf(signed, claim);
     const digest = isTold ? claim.digest : digestOf(signed, asset);
-    return { id, network, asset, signed, words, requirements, digest, amount, takesLess };
+    return { id, network, asset, signed, words, requirements, digest, payload, amount, takesLess };
   };
 }
 

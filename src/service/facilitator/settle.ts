@@ -129,7 +129,9 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
               );
           // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {
-            const told = await refuseWithUseOnChain(context, refusal, request);
+            // Another organization may have opened the channel meanwhile.
+            const opened = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
+            const told = opened ?? (await refuseWithUseOnChain(context, refusal, request));
             await leases.giveUp(lease);
             return refuse(told);
           }

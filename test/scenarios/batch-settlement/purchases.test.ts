@@ -151,7 +151,7 @@ describe("what is wrong with a deposit", () => {
     ["missing_eip712_domain", ({ requirements }) => delete requirements.extra.name],
     ["receive_authorization_signature", ({ authorization }) => (authorization.validBefore += "0")],
     ["receive_authorization_signature", ({ payload }) => (payload.deposit.amount = "9999")],
-    ["voucher_signature", ({ payload }) => (payload.voucher.maxClaimableAmount = "999")],
+    ["voucher_signature", ({ payload }) => (payload.voucher.maxClaimableAmount = "1001")],
     ["cumulative_below_claimed", ({ requirements }) => (requirements.amount = "1001")],
   ];
   test.each(changes)("%s", async (name, change) => {

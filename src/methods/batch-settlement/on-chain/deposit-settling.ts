@@ -186,11 +186,12 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
     },
 
     ownedBy: (payment, network) => ownedChannel(payment, network, true),
-    channelMoves({ payment }) {
+    channelMoves({ payment }, network) {
       const { payer, payTo: receiver, asset: token, limit: amount } = payment;
       const { channelId: id } = depositOf(payment).voucher;
+      const isOwned = ownedChannel(payment, network, true) !== undefined;
       return {
-        opened: { id, receiver, token, payer },
+        opened: { id, receiver, token, payer, isOwned },
         moves: [{ kind: "deposit", channel: id, amount }],
       };
     },

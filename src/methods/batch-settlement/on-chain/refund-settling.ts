@@ -1,4 +1,5 @@
 import type { Chain } from "../../../chain/chain.ts";
+import { larger } from "../../../chain/fees.ts";
 import type { Revert } from "../../../chain/revert.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { channelInvalid } from "../../../protocol/channel-reasons.ts";
@@ -9,7 +10,7 @@ import { contractCall, describeChannelRevert, readAmount, settledAlone, unknownT
 import { encodeClaimWithSignature, encodeMulticall, encodeRefund } from "./channel-calls.ts";
 import { channelEvents } from "./channel-events.ts";
 import { confirmedBlock, readChannel, stateJson } from "./channel-state.ts";
-import { authorizerFor, gainsOf, refuseStranger, unclaimedIn } from "./claim-settling.ts";
+import { authorizerFor, refuseStranger, unclaimedIn } from "./claim-settling.ts";
 import { identifyByContent } from "./identify.ts";
 import { refuseVoucherSignature } from "./vouchers.ts";
 
@@ -20,8 +21,6 @@ import { refuseVoucherSignature } from "./vouchers.ts";
 
 const refundGas = 200_000n;
 const rowGas = 100_000n;
-
-const sum = (one: bigint, other: bigint) => one + other;
 
 function transactionOf({ payment }: SettleCall) {
   const { config, amount, refundNonce: nonce, claims, signature, claimSignature } = refundOf(payment);
@@ -47,13 +46,9 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   const wrong = await refuseVoucherSignature(chain, id, config, voucher);
   if (wrong !== undefined) return wrong;
   const state = await readChannel({ reader, about }, id);
-  const ids = claims.map(() => id);
-  const gains = gainsOf(
-    claims,
-    ids,
-    claims.map(() => state),
-  );
-  const gain = gains.reduce(sum, 0n);
+  const total = claims.map(({ totalClaimed }) => totalClaimed).reduce((one, other) => larger(one, other), 0n);
+  const largest = claims.findIndex(({ totalClaimed }) => totalClaimed === total);
+  const gain = total > state.totalClaimed ? total - state.totalClaimed : 0n;
   const free = state.balance - state.totalClaimed - gain;
   if (free <= 0n) return channelInvalid("refund_no_balance", `Nothing of channel ${id} is left to refund`);
   if (refundNonce !== state.refundNonce) {
@@ -66,23 +61,27 @@ async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
     ...refund,
     ...signed,
     claims: gain === 0n ? [] : claims,
-    ids: gain === 0n ? [] : ids,
-    gains: gain === 0n ? [] : gains,
+    ids: gain === 0n ? [] : claims.map(() => id),
+    // The contract passes over rows that claim no more than one before them.
+    gains: claims.map((_, index) => (index === largest ? gain : 0n)),
     refunds: refund.amount < free ? refund.amount : free,
   };
   const planned = { ...call, payment: withPayload(payment, payload) };
   return { call: planned, transaction: transactionOf(planned) };
 
   /** The signatures that the shop has left to the facilitator. */
-  function sign(): Pick<RefundPayload, "signature" | "claimSignature"> | Invalid {
-    const { signature, claimSignature, amount } = refund;
+  function sign(): Pick<RefundPayload, "signature" | "claimSignature" | "amount"> | Invalid {
+    const { signature, claimSignature } = refund;
+    // Whoever sees the signature can have it refunded without the claim: never more than what the claim leaves.
+    const amount = signature === "0x" && free < refund.amount ? free : refund.amount;
     const needsClaim = gain > 0n && claimSignature === "0x";
-    if (signature !== "0x" && !needsClaim) return { signature, claimSignature };
+    if (signature !== "0x" && !needsClaim) return { signature, claimSignature, amount };
     const authorizer = authorizerFor(network, [config.receiverAuthorizer]);
     if ("reason" in authorizer) return authorizer;
     return {
       signature:
         signature === "0x" ? authorizer.sign(refundDigest(id, refundNonce, amount, chainId)) : signature,
+      amount,
       claimSignature: needsClaim ? authorizer.sign(claimBatchDigest(claims, chainId)) : claimSignature,
     };
   }
@@ -130,13 +129,13 @@ export const refundSettling: Settling = {
     return isSigned ? undefined : { ids: [channelId(config, chainId)], opens: false, refuse: refuseStranger };
   },
   channelMoves({ payment }) {
-    const { voucher, refunds = 0n, gains = [] } = refundOf(payment);
+    const { voucher, refunds = 0n, gains = [], ids = [] } = refundOf(payment);
     const channel = voucher.channelId;
-    const gain = gains.reduce(sum, 0n);
+    const gain = gains.reduce((one, other) => larger(one, other), 0n);
     return {
       moves: [
         { kind: "refund", channel, amount: refunds },
-        ...(gain > 0n ? [{ kind: "claim", channel, amount: gain } as const] : []),
+        ...(ids.length > 0 ? [{ kind: "claim", channel, amount: gain } as const] : []),
       ],
     };
   },
