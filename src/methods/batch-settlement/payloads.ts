@@ -84,7 +84,7 @@ export function kindOf(payload: unknown): unknown {
   return propertyOf(payload, "type");
 }
 
-/** The members by which deposits and refunds are told apart. */
+/** The members by which deposits are distinguished. */
 export function authorizationOf(payload: unknown, member: string): unknown {
   return propertyOf(propertyOf(propertyOf(payload, "deposit"), "authorization"), member);
 }

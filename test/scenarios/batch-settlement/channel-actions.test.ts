@@ -199,7 +199,7 @@ describe("a claim of several channels", () => {
     expect(await sent()).toBe(before);
   });
 
-  test("asked for several times at once, it is sent once, and one is told of the success", async () => {
+  test("asked for several times at once, it is sent once, and one request gets the success", async () => {
     const { receiver, rows, claimed } = await openThree(harnessAccounts.authorizer.address);
     const before = await sent();
     const claims = [rows[0], rows[2]];

@@ -12,7 +12,7 @@ import { useComposition } from "../../support/use-composition.ts";
 
 const composition = useComposition();
 
-test("a withdrawal from a channel that was opened here is told, and shown", async () => {
+test("a withdrawal from a channel that was opened here is reported, and shown", async () => {
   const { chain } = composition;
   const seen: Message<"withdrawal">[] = [];
   onTestFinished(channels.withdrawal.subscribe((message) => seen.push(message)));

@@ -11,7 +11,7 @@ import { type ClaimPayload, channelMethods, claimOf, type RejectedClaim, withPay
 import { contractCall, describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
 import { encodeClaim, encodeClaimWithSignature } from "./channel-calls.ts";
 import { channelEvents } from "./channel-events.ts";
-import { readChannels } from "./channel-state.ts";
+import { type ChannelState, readChannels } from "./channel-state.ts";
 import { identifyByContent } from "./identify.ts";
 
 /*
@@ -77,22 +77,30 @@ function claimFails(rejected: readonly RejectedClaim[], more = ""): Invalid {
   return channelInvalid("claim_simulation_failed", fact);
 }
 
+/** How much more each row claims: 0 of what is claimed already, and where another row of the channel claims more. */
+function gainsOf(
+  claims: readonly VoucherClaim[],
+  ids: readonly Hex[],
+  states: readonly Pick<ChannelState, "totalClaimed">[],
+): readonly bigint[] {
+  const totalOf = (index: number) => claims[index]?.totalClaimed ?? 0n;
+  return ids.map((id, index) => {
+    const isLess = ids.some(
+      (other, at) =>
+        other === id && (totalOf(at) > totalOf(index) || (totalOf(at) === totalOf(index) && at < index)),
+    );
+    const gain = totalOf(index) - (states[index]?.totalClaimed ?? 0n);
+    return gain > 0n && !isLess ? gain : 0n;
+  });
+}
+
 async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
   const { payment, id: about } = call;
   const { claims, signature } = claimOf(payment);
   const { network } = chain;
   const ids = claims.map(({ channel }) => channelId(channel, network.chainId));
   const states = await readChannels({ reader: chain.reader, about }, ids);
-  const totalOf = (index: number) => claims[index]?.totalClaimed ?? 0n;
-  /** 0 of what is claimed already, and of what another row of the channel claims more of. */
-  const gains = ids.map((id, index) => {
-    const others = ids.flatMap((other, at) => (other === id && at !== index ? at : []));
-    const isLess = others.some(
-      (at) => totalOf(at) > totalOf(index) || (totalOf(at) === totalOf(index) && at < index),
-    );
-    const gain = totalOf(index) - (states[index]?.totalClaimed ?? 0n);
-    return gain > 0n && !isLess ? gain : 0n;
-  });
+  const gains = gainsOf(claims, ids, states);
   const due = claims.filter((_, index) => (gains[index] ?? 0n) > 0n);
   if (due.length === 0) {
     const nothing = "Nothing is left to claim: every row is claimed already";
@@ -189,7 +197,7 @@ export const claimSettling: Settling = {
       return { settled: false, failure: `not claimed by this transaction: ${missing.join(", ")}` };
     },
   }),
-  // What others claim leaves nothing to this one: the shop asks again, and is told so.
+  // What others claim leaves nothing to this one: the shop asks again, and learns that.
   findPayout: () => Promise.resolve(null),
   stateOf: async (chain, { payment }) => ({ used: await isClaimed(chain, claimOf(payment)) }),
   explain: (_chain, _call, revert) => Promise.resolve(explainRevert(revert)),

@@ -20,7 +20,7 @@ const transactionOf = ({ payment: { payTo, asset } }: SettleCall) =>
   contractCall(encodeSettleOwed(payTo, asset), payoutGas);
 
 /**
- * The payout of what is owed now. Where nothing is, it is one whose success nobody has been told, if there is such; and a node that
+ * The payout of what is owed now. Where nothing is, it is one whose success was not delivered, if there is such; and a node that
  * says so is asked again at the block of the newest claim, which it may not have seen.
  */
 async function identify(chain: Chain, payment: SignedPayment, known: KnownActions): Promise<SignedPayment> {
