@@ -26,6 +26,7 @@ import {
 } from "../../../src/observe/timeline/payment-view.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { networks } from "../../../src/protocol/networks.ts";
+import { bodyLimit } from "../../../src/protocol/problems.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { type Body, post, sendFrom, signedRequest, startTestHarness } from "../../support/service.ts";
 import { useStudio } from "../../support/studio.ts";
@@ -454,7 +455,7 @@ describe("over HTTP", () => {
     return detailOf((await list())[0]?.id ?? "");
   };
   const json = { "content-type": "application/json" };
-  const big = JSON.stringify({ paymentPayload: "x".repeat(40_000) });
+  const big = JSON.stringify({ paymentPayload: "x".repeat(bodyLimit) });
 
   test.each([
     {
@@ -472,13 +473,13 @@ describe("over HTTP", () => {
     {
       what: "that is too large by its length",
       ...{ headers: { ...json, "content-length": `${big.length}` }, body: big },
-      explanation: { expected: "at most 32768 bytes" },
+      explanation: { expected: `at most ${bodyLimit} bytes` },
       received: { text: expect.stringMatching(/^.{4096}$/), isWhole: false, problem: null },
     },
     {
       what: "that is too large in chunks",
       ...{ headers: { ...json, "transfer-encoding": "chunked" }, body: big },
-      explanation: { expected: "at most 32768 bytes" },
+      explanation: { expected: `at most ${bodyLimit} bytes` },
       received: { text: expect.stringMatching(/^.{4096}$/), isWhole: false },
     },
     {
