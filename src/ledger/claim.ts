@@ -58,8 +58,12 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims
           minedIn: block_number === null ? null : BigInt(block_number),
         })),
       );
-      const foreign = await findForeign(transaction, requests);
-      for (const [index, { id }] of requests.entries()) if (foreign.has(id)) outcomes[index] = "taken";
+      const ofChannels: ClaimRequest[] = [];
+      for (const request of requests) if (request.channels !== undefined) ofChannels.push(request);
+      if (ofChannels.length > 0) {
+        const foreign = await findForeign(transaction, ofChannels);
+        for (const [index, { id }] of requests.entries()) if (foreign.has(id)) outcomes[index] = "taken";
+      }
       for (const index of await bindIdentifiers(transaction, { requests, outcomes, time: now() })) {
         outcomes[index] = "identifier_reused";
       }

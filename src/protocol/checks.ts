@@ -159,18 +159,19 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
   },
 
   valueIsExact(request, network, checking) {
-    const { requirements, words } = request;
-    const { limit } = request.payment;
-    const { assets } = network;
+    const {
+      payment: { limit },
+      requirements: { amount, asset },
+      words,
+    } = request;
     const { method, operation } = checking;
-    const { amount, asset } = requirements;
-    if (method.amounts === "own") return method.checkPrice?.(request, network, checking);
+    if (method.amounts) return method.checkPrice?.(request, network, checking);
     if (method.takesLess && operation === "settle") {
       return amount <= limit ? undefined : refusals.amountAboveMaximum(amount, limit);
     }
     return limit === amount
       ? undefined
-      : refusals.valueDiffers(limit, amount, findAsset(assets, asset), words);
+      : refusals.valueDiffers(limit, amount, findAsset(network.assets, asset), words);
   },
 
   assetIsSigned: ({ payment, requirements, words }) =>
@@ -179,7 +180,7 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
       : refusals.tokenDiffers(payment.asset, requirements.asset, words.asset),
 
   valueIsPositive: ({ payment }, { allowZeroValue = false }, { method }) =>
-    payment.limit > 0n || allowZeroValue || method.amounts === "own" ? undefined : refusals.valueIsZero(),
+    payment.limit > 0n || allowZeroValue || method.amounts ? undefined : refusals.valueIsZero(),
 };
 
 /** The pure checks in which no setting has a part once it is known that the payment was signed for us. */

@@ -325,7 +325,7 @@ function readSchemeAndNetwork(
   if (typeof scheme !== "string") {
     onFault(invalidAt(`${fault}_malformed`, `${path}.scheme`, " must be a string"));
   } else if (!isKnown) {
-    const listed = [...readers[version]].filter(([, own]) => own.every(({ isUnlisted }) => !isUnlisted));
+    const listed = [...readers[version]].filter(([, [reader]]) => !reader?.isUnlisted);
     const those = listed.map(([one]) => JSON.stringify(one)).join(" or ");
     const elsewhere = readers[other].has(scheme) ? `, which needs version ${other}` : "";
     const problem = ` must be ${those}, not ${JSON.stringify(scheme.slice(0, 40))}${elsewhere}`;

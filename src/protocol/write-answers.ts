@@ -19,18 +19,17 @@ export type NameReason = (
 /** The members of a good answer that belong to one scheme: `extra`. */
 export type AnswerExtra = { readonly extra?: Readonly<Record<string, unknown>> | undefined };
 
-/** The verdict of a verify: valid when nothing refuses the payment. Only a good one is warned of, and has a scheme's `extra`. */
+/** The verdict of a verify: valid when nothing refuses the payment. Only a good one is warned of. */
 export function verifyAnswer(
   envelope: Envelope,
   refusal: Invalid | undefined,
   authContext: AuthContext,
   warnings: readonly Warning[],
   nameReason: NameReason | undefined,
-  { extra }: AnswerExtra = {},
 ): Written<VerifyAnswer> {
   const rest = { ...payerMember(envelope), network: envelope.network, authContext };
   return refusal === undefined
-    ? { isValid: true, ...rest, ...warningsMember(warnings), ...(extra && { extra }) }
+    ? { isValid: true, ...rest, ...warningsMember(warnings) }
     : {
         isValid: false,
         invalidReason: nameReason?.(refusal, "verify", envelope) ?? refusal.reason,
@@ -51,13 +50,8 @@ export function settledAnswer(
   transaction: string,
   amount: bigint | undefined,
   warnings: readonly Warning[],
-  { extra }: AnswerExtra = {},
 ): Written<SettleAnswer> {
-  const rest = {
-    ...(amount !== undefined && { amount: `${amount}` }),
-    ...warningsMember(warnings),
-    ...(extra && { extra }),
-  };
+  const rest = { ...(amount !== undefined && { amount: `${amount}` }), ...warningsMember(warnings) };
   return { success: true, transaction, network: envelope.network, ...payerMember(envelope), ...rest };
 }
 

@@ -69,7 +69,8 @@ export const verifyRoute: FastifyPluginAsync<VerifyRouteOptions> = async (app, o
       timestamp: new Date(now()).toISOString(),
     };
     const envelope = parsed.ok ? parsed.request : parsed.envelope;
-    return verifyAnswer(envelope, refusal, authContext, warnings, facilitator.nameReason, extra);
+    const written = verifyAnswer(envelope, refusal, authContext, warnings, facilitator.nameReason);
+    return written.isValid && extra?.extra ? { ...written, extra: extra.extra } : written;
   }
 };
 
@@ -133,7 +134,9 @@ export const settleRoute: FastifyPluginAsync<{
           },
         });
         holdLastByte(reply, result.delivery, { noProxies });
-        return settledAnswer(payment, result.transaction, result.amount, warnings, result);
+        const { transaction, amount, extra } = result;
+        const written = settledAnswer(payment, transaction, amount, warnings);
+        return written.success && extra ? { ...written, extra } : written;
       }
       case "pending":
         request.result = { outcome: "pending", transaction: result.transaction };
