@@ -10,6 +10,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import type { AnswerExtra } from "../../protocol/write-answers.ts";
+import type { KnownActions, OwnedChannels } from "../actions.ts";
 import type { PaymentSigner } from "../payer-terms.ts";
 
 /** One payment as it is settled, and to whom it goes. */
@@ -58,36 +59,10 @@ export type ApprovingPayer = {
   keySigner(): { readonly address: Address; signDigest(digest: Hex): Hex };
 };
 
-/** The earlier requests of an organization. */
-export type KnownActions = {
-  /** Returns true if a request was refused, or has its answer: the same is a new one then. */
-  isClosed(payment: SignedPayment): Promise<boolean>;
-  /** The newest settlements for the same receiver. */
-  recent(): Promise<readonly RecentAction[]>;
-};
-
-export type RecentAction = {
-  method: string;
-  asset: Address;
-  nonce: Hex;
-  isOpen: boolean;
-  blockNumber: bigint | null;
-};
-
 /** The logs by which payers announce that they withdraw from a channel. `endsAt` in unix seconds. */
 export type WithdrawalLogs = {
   readonly filter: LogFilter;
   read(log: EventLog): { channel: Hex; amount: bigint; endsAt: number } | undefined;
-};
-
-/** Channels by their ids, or all of a receiver for a token. */
-export type OwnedChannels = {
-  ids: readonly Hex[];
-  /** True if the payment may open one of them. */
-  opens: boolean;
-  receiver?: { receiver: Address; token: Address };
-  /** The refusal for other organizations. */
-  refuse(): Invalid;
 };
 
 /** A channel that a payment opens, and the amounts that it moves. */

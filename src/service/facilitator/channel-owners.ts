@@ -1,6 +1,7 @@
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { OwnedChannels, Settling } from "../../methods/on-chain/settling.ts";
+import type { OwnedChannels } from "../../methods/actions.ts";
+import type { Settling } from "../../methods/on-chain/settling.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";

@@ -1,27 +1,9 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
 import { selector, type ViewCall } from "../../../chain/views.ts";
 import { type Address, addressWord, type Hex, isBytes, quantity, wordAt } from "../../../protocol/hex.ts";
+import type { ChannelState, ReceiverState } from "../channel-source.ts";
 import { batchSettlementAddress } from "../contracts.ts";
 import { encodeMulticall } from "./channel-calls.ts";
-
-/** The contract's state of a channel. Amounts in the token's smallest unit; `withdrawRequestedAt` in unix seconds, 0 without one. */
-export type ChannelState = {
-  balance: bigint;
-  totalClaimed: bigint;
-  withdrawRequestedAt: number;
-  refundNonce: bigint;
-};
-
-/** The state as answers have it. */
-export function stateJson(channelId: Hex, state: ChannelState) {
-  return {
-    channelId,
-    balance: `${state.balance}`,
-    totalClaimed: `${state.totalClaimed}`,
-    withdrawRequestedAt: state.withdrawRequestedAt,
-    refundNonce: `${state.refundNonce}`,
-  };
-}
 
 const selectors = {
   channels: selector("channels(bytes32)"),
@@ -95,11 +77,7 @@ export function allowanceOf(target: Address, owner: Address, spender: Address): 
 }
 
 /** The sums that were claimed for a receiver in all, and paid out of that. */
-export async function readReceiver(
-  asked: Asked,
-  receiver: Address,
-  token: Address,
-): Promise<{ claimed: bigint; settled: bigint }> {
+export async function readReceiver(asked: Asked, receiver: Address, token: Address): Promise<ReceiverState> {
   const call: Hex = `${selectors.receivers}${addressWord(receiver)}${addressWord(token)}`;
   const views = await askContract(asked, [call]);
   const [[claimed = 0n, settled = 0n] = []] = views;

@@ -1,9 +1,7 @@
 import type { Chain, ChainQueries, Transaction } from "../../../chain/chain.ts";
 import { type Receipt, readReceiptsAt, transactionCall } from "../../../chain/logs-and-receipts.ts";
-import type { Revert } from "../../../chain/revert.ts";
 import { balanceOf } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
-import { channelInvalid } from "../../../protocol/channel-reasons.ts";
 import { sameAddress } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
@@ -22,13 +20,16 @@ import { amount, askFacts, createDiagnosing, tokenSources } from "../../on-chain
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { usualStateRefusals } from "../../payment-state.ts";
 import { permit2Address } from "../../permit2-domain.ts";
+import { stateJson } from "../channel-source.ts";
 import { erc3009CollectorAddress, permit2CollectorAddress } from "../contracts.ts";
+import { ownedChannels } from "../owners.ts";
 import { channelMethods, depositOf } from "../payloads.ts";
+import { depositReverts, judgeDeposit } from "../vouchers.ts";
 import { contractCall, describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
+import { sourceOf } from "./chain-source.ts";
 import { encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
 import { channelEvents, channelLogs, withdrawalLogs } from "./channel-events.ts";
-import { allowanceOf, confirmedBlock, readChannel, stateJson } from "./channel-state.ts";
-import { ownedChannel, refuseAmount, refuseVoucherSignature } from "./vouchers.ts";
+import { allowanceOf, confirmedBlock, readChannel } from "./channel-state.ts";
 
 /*
  * Deposits are payments: a signed authorization, used once. They bring tokens into a channel, whoever submits them, and `Deposited`
@@ -53,43 +54,24 @@ function transactionOf({ payment }: SettleCall): Transaction {
   return contractCall(call, depositGas);
 }
 
-/** Plans a deposit: its voucher has to be good too, and to cover what the seller asks for. */
 async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
-  const { payment, id: about, price = 0n } = call;
-  const { config, voucher, permit } = depositOf(payment);
-  const { channelId } = voucher;
-  const wrong = await refuseVoucherSignature(chain, channelId, config, voucher);
-  if (wrong !== undefined) return wrong;
-  const { reader } = chain;
-  const block = await confirmedBlock(chain);
-  const { asset, payer } = payment;
-  const facts = {
+  const { payment, id, price = 0n } = call;
+  const { asset, payer, method } = payment;
+  const sources = {
     used: noncesOf(payment).use,
     balance: amount(balanceOf(asset, payer)),
-    ...(permit !== undefined && { allowance: amount(allowanceOf(asset, payer, permit2Address)) }),
+    ...(method === channelMethods.permit2Deposit && {
+      allowance: amount(allowanceOf(asset, payer, permit2Address)),
+    }),
   };
-  // What the payer has is that of the newest block, as for other payments.
-  const [state, { used, balance, allowance }] = await Promise.all([
-    readChannel({ reader, about, block }, channelId),
-    askFacts(reader, facts, about),
-  ]);
-  const extra = stateJson(channelId, state);
-  const settledBy = used ? await findRecentDeposit(chain, call) : undefined;
-  const added = settledBy === undefined ? payment.limit : 0n;
-  if (!used && balance < payment.limit) {
-    const fact = ` is ${payment.limit}, but the payer has ${balance}`;
-    return channelInvalid("insufficient_balance", fact, "deposit.amount");
-  }
-  const total = state.balance + added;
-  const little = refuseAmount(voucher, { balance: total, totalClaimed: state.totalClaimed, price });
-  if (little !== undefined) return little;
-  if (!used && allowance !== undefined && allowance < payment.limit) {
-    return channelInvalid(
-      "permit2_allowance_required",
-      `The payer allows Permit2 to take ${allowance} of the token, but ${payment.limit} is deposited. Let the payer approve Permit2 (${permit2Address}) on the token`,
-    );
-  }
-  return { call, transaction: transactionOf(call), settledBy, extra };
+  const judged = await judgeDeposit(sourceOf(chain, id), payment, price, async () => {
+    const facts = await askFacts(chain.reader, sources, id);
+    const settledBy = facts.used ? await findRecentDeposit(chain, call) : undefined;
+    return { ...facts, settledBy, isDone: settledBy !== undefined };
+  });
+  if ("reason" in judged) return judged;
+  const { facts, extra } = judged;
+  return { call, transaction: transactionOf(call), settledBy: facts.settledBy, extra };
 }
 
 /**
@@ -150,19 +132,12 @@ function isDeposited(events: ReturnType<typeof channelEvents>, payment: SignedPa
   );
 }
 
-function explainRevert(revert: Revert): Invalid {
-  return channelInvalid(
-    "deposit_simulation_failed",
-    `The deposit would revert on chain: ${describeChannelRevert(revert)}`,
-  );
-}
-
 const { stateOf, explain } = createDiagnosing({
   stateRefusals: usualStateRefusals,
   sourcesOf: (payment) => ({ authorizationUsed: noncesOf(payment).use, ...tokenSources(payment) }),
   needsContract: () => false,
   factsOf: () => ({}),
-  explainRevert,
+  explainRevert: (revert) => depositReverts(describeChannelRevert(revert)),
 });
 
 function createDepositSettling(method: string, nonceSpace: "token" | "permit2"): Settling {
@@ -185,11 +160,11 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
       return { amount: payment.limit, extra: { channelState: stateJson(channelId, state) } };
     },
 
-    ownedBy: (payment, network) => ownedChannel(payment, network, true),
+    ownedBy: ownedChannels,
     channelMoves({ payment }, network) {
       const { payer, payTo: receiver, asset: token, limit: amount } = payment;
       const { channelId: id } = depositOf(payment).voucher;
-      const isOwned = ownedChannel(payment, network, true) !== undefined;
+      const isOwned = ownedChannels(payment, network) !== undefined;
       return {
         opened: { id, receiver, token, payer, isOwned },
         moves: [{ kind: "deposit", channel: id, amount }],

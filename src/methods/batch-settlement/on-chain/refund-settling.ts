@@ -1,23 +1,18 @@
-import type { Chain } from "../../../chain/chain.ts";
 import { larger } from "../../../chain/fees.ts";
-import type { Revert } from "../../../chain/revert.ts";
-import type { Invalid } from "../../../protocol/catalogue.ts";
-import { channelInvalid } from "../../../protocol/channel-reasons.ts";
-import { type Plan, type SettleCall, type Settling, usageOf } from "../../on-chain/settling.ts";
-import { channelId, claimBatchDigest, refundDigest } from "../channel.ts";
-import { channelMethods, type RefundPayload, refundOf, withPayload } from "../payloads.ts";
+import { type SettleCall, type Settling, usageOf } from "../../on-chain/settling.ts";
+import { stateJson } from "../channel-source.ts";
+import { identifyByContent } from "../identify.ts";
+import { ownedChannels } from "../owners.ts";
+import { channelMethods, refundOf } from "../payloads.ts";
+import { planRefund, refundReverts } from "../plan-refund.ts";
 import { contractCall, describeChannelRevert, readAmount, settledAlone, unknownToTests } from "./actions.ts";
+import { sourceOf } from "./chain-source.ts";
 import { encodeClaimWithSignature, encodeMulticall, encodeRefund } from "./channel-calls.ts";
 import { channelEvents } from "./channel-events.ts";
-import { confirmedBlock, readChannel, stateJson } from "./channel-state.ts";
-import { authorizerFor, refuseStranger, unclaimedIn } from "./claim-settling.ts";
-import { identifyByContent } from "./identify.ts";
-import { refuseVoucherSignature } from "./vouchers.ts";
+import { confirmedBlock, readChannel } from "./channel-state.ts";
+import { unclaimedIn } from "./claim-settling.ts";
 
-/*
- * Refunds give a buyer what is left of a channel. What was charged and not claimed yet is claimed before, in the same transaction: it
- * would be gone otherwise.
- */
+/* Refunds as transactions, with the claims that come before them. */
 
 const refundGas = 200_000n;
 const rowGas = 100_000n;
@@ -30,75 +25,16 @@ function transactionOf({ payment }: SettleCall) {
   return contractCall(encodeMulticall([encodeClaimWithSignature(claims, claimSignature), refund]), gas);
 }
 
-async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
-  const { payment, id: about } = call;
-  const refund = refundOf(payment);
-  const { config, voucher, refundNonce, claims } = refund;
-  const { network, reader } = chain;
-  const { chainId } = network;
-  const id = channelId(config, chainId);
-  if (
-    [id, ...claims.map(({ channel }) => channelId(channel, chainId))].some((one) => one !== voucher.channelId)
-  ) {
-    const fact = ` is ${voucher.channelId}, but channelConfig and claims must be of that channel`;
-    return channelInvalid("channel_id_mismatch", fact, "voucher.channelId");
-  }
-  const wrong = await refuseVoucherSignature(chain, id, config, voucher);
-  if (wrong !== undefined) return wrong;
-  const state = await readChannel({ reader, about }, id);
-  const total = claims.map(({ totalClaimed }) => totalClaimed).reduce((one, other) => larger(one, other), 0n);
-  const largest = claims.findIndex(({ totalClaimed }) => totalClaimed === total);
-  const gain = total > state.totalClaimed ? total - state.totalClaimed : 0n;
-  const free = state.balance - state.totalClaimed - gain;
-  if (free <= 0n) return channelInvalid("refund_no_balance", `Nothing of channel ${id} is left to refund`);
-  if (refundNonce !== state.refundNonce) {
-    const fact = ` is ${refundNonce}, but that of the channel is ${state.refundNonce}`;
-    return channelInvalid("refund_simulation_failed", fact, "refundNonce");
-  }
-  const signed = sign();
-  if ("reason" in signed) return signed;
-  const payload: RefundPayload = {
-    ...refund,
-    ...signed,
-    claims: gain === 0n ? [] : claims,
-    ids: gain === 0n ? [] : claims.map(() => id),
-    // The contract passes over rows that claim no more than one before them.
-    gains: claims.map((_, index) => (index === largest ? gain : 0n)),
-    refunds: refund.amount < free ? refund.amount : free,
-  };
-  const planned = { ...call, payment: withPayload(payment, payload) };
-  return { call: planned, transaction: transactionOf(planned) };
-
-  /** The signatures that the shop has left to the facilitator. */
-  function sign(): Pick<RefundPayload, "signature" | "claimSignature" | "amount"> | Invalid {
-    const { signature, claimSignature } = refund;
-    // Whoever sees the signature can have it refunded without the claim: never more than what the claim leaves.
-    const amount = signature === "0x" && free < refund.amount ? free : refund.amount;
-    const needsClaim = gain > 0n && claimSignature === "0x";
-    if (signature !== "0x" && !needsClaim) return { signature, claimSignature, amount };
-    const authorizer = authorizerFor(network, [config.receiverAuthorizer]);
-    if ("reason" in authorizer) return authorizer;
-    return {
-      signature:
-        signature === "0x" ? authorizer.sign(refundDigest(id, refundNonce, amount, chainId)) : signature,
-      amount,
-      claimSignature: needsClaim ? authorizer.sign(claimBatchDigest(claims, chainId)) : claimSignature,
-    };
-  }
-}
-
-function explainRevert(revert: Revert): Invalid {
-  return channelInvalid(
-    "refund_simulation_failed",
-    `The refund would revert on chain: ${describeChannelRevert(revert)}`,
-  );
-}
-
 /** A refund, as one transaction. */
 export const refundSettling: Settling = {
   method: channelMethods.refund,
   identify: identifyByContent,
-  plan,
+  async plan(chain, call) {
+    const payment = await planRefund(sourceOf(chain, call.id), call.payment);
+    if ("reason" in payment) return payment;
+    const planned = { ...call, payment };
+    return { call: planned, transaction: transactionOf(planned) };
+  },
   ...settledAlone(transactionOf),
   ...unknownToTests,
   usual: usageOf(110_000n, { most: refundGas + rowGas, bytes: 1_200 }),
@@ -120,14 +56,10 @@ export const refundSettling: Settling = {
     const state = await readChannel({ reader }, voucher.channelId);
     return { used: state.refundNonce > refundNonce };
   },
-  explain: (_chain, _call, revert) => Promise.resolve(explainRevert(revert)),
+  explain: (_chain, _call, revert) => Promise.resolve(refundReverts(describeChannelRevert(revert))),
   isUsed: () => Promise.resolve(false),
 
-  ownedBy(payment, { chainId }) {
-    const { config, signature, claims, claimSignature } = refundOf(payment);
-    const isSigned = signature !== "0x" && (claims.length === 0 || claimSignature !== "0x");
-    return isSigned ? undefined : { ids: [channelId(config, chainId)], opens: false, refuse: refuseStranger };
-  },
+  ownedBy: ownedChannels,
   channelMoves({ payment }) {
     const { voucher, refunds = 0n, gains = [], ids = [] } = refundOf(payment);
     const channel = voucher.channelId;

@@ -1,0 +1,55 @@
+import { keccak256, sameAddress, uintWord } from "../../protocol/hex.ts";
+import { usualMaxValiditySeconds } from "../../protocol/refusals.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import type { KnownActions } from "../actions.ts";
+import type { ChannelSource } from "./channel-source.ts";
+import { withPayload } from "./payloads.ts";
+
+/** How long an action is tried before it is given up, in seconds. Nothing of it expires by itself. */
+const actionSeconds = 3_600n;
+
+/**
+ * Names what can be asked for again by what is asked for: the first request for it that is open, or a new one behind those that have
+ * been answered. So requests at the same time are one, and a later one is judged by what the chain says then.
+ */
+export async function identifyByContent(
+  { head, network }: Pick<ChannelSource, "head" | "network">,
+  payment: SignedPayment,
+  { isClosed }: Pick<KnownActions, "isClosed">,
+): Promise<SignedPayment> {
+  const { timestamp } = await head();
+  const { maxValiditySeconds = usualMaxValiditySeconds } = network;
+  const seconds = maxValiditySeconds < actionSeconds ? maxValiditySeconds : actionSeconds;
+  const window = { first: 0n, last: timestamp + seconds - 1n };
+  for (let earlier = 0n; ; earlier++) {
+    const nonce = earlier === 0n ? payment.nonce : keccak256(`${payment.nonce}${uintWord(earlier)}`);
+    const action = { ...payment, nonce, window };
+    if (!(await isClosed(action))) return action;
+  }
+}
+
+/**
+ * The payout of what is owed now. Where nothing is, it is one whose success was not delivered, if there is such; and a node that
+ * says so is asked again at the block of the newest claim, which it may not have seen.
+ */
+export async function identifyPayout(
+  source: Pick<ChannelSource, "head" | "network" | "readReceiver">,
+  payment: SignedPayment,
+  known: KnownActions,
+): Promise<SignedPayment> {
+  const { payTo, asset } = payment;
+  let { claimed, settled } = await source.readReceiver(payTo, asset);
+  if (claimed === settled) {
+    const recent = (await known.recent()).filter((one) => sameAddress(one.asset, asset));
+    const open = recent.find(({ method, isOpen }) => method === payment.method && isOpen);
+    if (open !== undefined) return { ...payment, nonce: open.nonce };
+    const { number } = await source.head();
+    const block = recent.reduce(
+      (most, { blockNumber }) => (blockNumber !== null && blockNumber > most ? blockNumber : most),
+      number,
+    );
+    ({ claimed, settled } = await source.readReceiver(payTo, asset, block));
+  }
+  const nonce = keccak256(`${payment.nonce}${uintWord(claimed)}${uintWord(settled)}`);
+  return identifyByContent(source, withPayload({ ...payment, nonce }, { owed: claimed - settled }), known);
+}

@@ -1,0 +1,50 @@
+import type { Chain } from "../../../chain/chain.ts";
+import { recoverSigner } from "../../../chain/signing/recover-signer.ts";
+import type { Hex } from "../../../protocol/hex.ts";
+import type { VoucherClaim } from "../channel.ts";
+import type { ChannelSource } from "../channel-source.ts";
+import { contractCall, describeChannelRevert } from "./actions.ts";
+import { encodeClaim, encodeClaimWithSignature } from "./channel-calls.ts";
+import { confirmedBlock, readChannels, readReceiver } from "./channel-state.ts";
+
+/** With the signature check of wallets; 77,000 are used for the first row, and 25,000 for each other one. */
+export const claimGas = 100_000n;
+export const rowGas = 60_000n;
+
+const gasOf = (rows: readonly VoucherClaim[]) => claimGas + rowGas * BigInt(rows.length);
+
+/** The call that claims rows by a signature of the authorizer that all of them have. */
+export function claimCall(rows: readonly VoucherClaim[], signature: Hex) {
+  return contractCall(encodeClaimWithSignature(rows, signature), gasOf(rows));
+}
+
+/**
+ * The answers of a chain about channels; it throws UndeterminedError where it does not say.
+ *
+ * @param about the settlement that is asked for, for observers
+ */
+export function sourceOf(chain: Chain, about?: Hex): ChannelSource {
+  const { network, reader } = chain;
+  return {
+    network,
+    recover: recoverSigner,
+    askWallet: (account, digest, signature) => chain.askWallet(account, digest, signature),
+    head: () => chain.head(),
+    readChannels: async (ids, at) =>
+      readChannels({ reader, about, block: at && (await confirmedBlock(chain)) }, ids),
+    readReceiver: (receiver, token, block) => readReceiver({ reader, about, block }, receiver, token),
+    async explainClaim(rows, signature) {
+      const [first] = rows;
+      if (first === undefined) return undefined;
+      const revert =
+        signature === undefined
+          ? await chain.simulateFrom(
+              first.channel.receiverAuthorizer,
+              contractCall(encodeClaim(rows), gasOf(rows)),
+              about,
+            )
+          : await chain.simulateFrom(chain.operator, claimCall(rows, signature), about);
+      return revert && describeChannelRevert(revert);
+    },
+  };
+}

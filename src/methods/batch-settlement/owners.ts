@@ -1,0 +1,73 @@
+import type { Invalid } from "../../protocol/catalogue.ts";
+import { channelInvalid } from "../../protocol/channel-reasons.ts";
+import { sameAddress } from "../../protocol/hex.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import type { OwnedChannels } from "../actions.ts";
+import { channelId } from "./channel.ts";
+import type { ChannelSource } from "./channel-source.ts";
+import { channelMethods, channelOf, claimOf, refundOf } from "./payloads.ts";
+
+/** The channels that only the organization may use a payment on that opened them; undefined where any may. */
+export function ownedChannels(
+  payment: SignedPayment,
+  network: Pick<ChannelSource["network"], "chainId" | "receiverAuthorizer">,
+): OwnedChannels | undefined {
+  const { chainId } = network;
+  switch (payment.method) {
+    case channelMethods.claim: {
+      const { claims, signature } = claimOf(payment);
+      if (signature !== "0x") return undefined;
+      const ids = claims.map(({ channel }) => channelId(channel, chainId));
+      return { ids, opens: false, refuse: refuseStranger };
+    }
+    case channelMethods.refund: {
+      const { config, signature, claims, claimSignature } = refundOf(payment);
+      const isSigned = signature !== "0x" && (claims.length === 0 || claimSignature !== "0x");
+      return isSigned
+        ? undefined
+        : { ids: [channelId(config, chainId)], opens: false, refuse: refuseStranger };
+    }
+    case channelMethods.settle:
+      return {
+        ids: [],
+        opens: false,
+        receiver: { receiver: payment.payTo, token: payment.asset },
+        refuse: () =>
+          channelInvalid(
+            "receiver_mismatch",
+            " has no channel that this organization has opened",
+            "receiver",
+          ),
+      };
+    default:
+      return ownedPurchase(payment, network);
+  }
+}
+
+/**
+ * Channels whose claims the facilitator signs are of use to that organization alone which opened them: no other may take a purchase on
+ * one, which it could never claim.
+ */
+function ownedPurchase(
+  payment: SignedPayment,
+  { receiverAuthorizer }: Pick<ChannelSource["network"], "receiverAuthorizer">,
+): OwnedChannels | undefined {
+  const { config, voucher } = channelOf(payment);
+  if (receiverAuthorizer === undefined || !sameAddress(config.receiverAuthorizer, receiverAuthorizer))
+    return undefined;
+  const refuse = () =>
+    channelInvalid(
+      "receiver_authorizer_mismatch",
+      " is the facilitator's, and the channel was not opened with an API key of this organization",
+      "channelConfig.receiverAuthorizer",
+    );
+  return { ids: [voucher.channelId], opens: payment.method !== channelMethods.voucher, refuse };
+}
+
+/** For organizations that did not open a channel: without its shop's own signature, only the one that did may ask. */
+function refuseStranger(): Invalid {
+  return channelInvalid(
+    "authorizer_address_mismatch",
+    "A channel was not opened with an API key of this organization: claims and refunds of others need the signature of receiverAuthorizer",
+  );
+}
