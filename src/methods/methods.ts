@@ -8,9 +8,21 @@ import { methods, type Scheme, type TransferMethod } from "./table.ts";
 export { methods, type Scheme, type TransferMethod };
 
 export function methodOf(payment: Pick<SignedPayment, "method">): Method {
-  const method = methods.find(({ name }) => name === payment.method);
+  return methodAmong(methods, payment);
+}
+
+export function methodAmong<M extends Pick<Method, "name">>(
+  among: readonly M[],
+  payment: Pick<SignedPayment, "method">,
+): M {
+  const method = among.find(({ name }) => name === payment.method);
   if (method === undefined) throw new Error(`unknown payment method: ${payment.method}`);
   return method;
+}
+
+/** Returns true if the JSON of a body may be of a scheme that pages load late: then read it by `all-methods.ts`. */
+export function namesLateScheme(json: string): boolean {
+  return /"(batch-settlement|channelConfig)"/.test(json);
 }
 
 /**

@@ -119,7 +119,7 @@ export function settlementId(chainId: number, nonceSpace: Address, payer: Addres
 const ecdsaSignature = /^0x[0-9a-fA-F]{130}$/;
 
 /** Half the order of secp256k1. USDC refuses an s above it, since (r, n - s) would sign the same. */
-const highestS = "7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0";
+export const highestS = "7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0";
 
 /** The right values of v, and those of some wallets. */
 const recoveryIds: ReadonlyMap<string, 0 | 1> = new Map([

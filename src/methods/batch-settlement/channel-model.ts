@@ -1,0 +1,193 @@
+import type { Invalid } from "../../protocol/catalogue.ts";
+import { sameAddress } from "../../protocol/hex.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { zeroAddress } from "../../protocol/wire-values.ts";
+import { createBoundedMap } from "../../util/cache.ts";
+import type {
+  ModelAccounts,
+  ModelFacts,
+  ModelledPayment,
+  ModelPlace,
+  PaymentModel,
+} from "../payment-model.ts";
+import { type ChannelSource, stateJson } from "./channel-source.ts";
+import { createEscrowModel, type EscrowModel, ownSignature } from "./escrow-model.ts";
+import { identifyByContent, identifyPayout } from "./identify.ts";
+import { ownedChannels } from "./owners.ts";
+import { channelMethods, channelOf, claimOf, depositOf, payoutOf, refundOf } from "./payloads.ts";
+import { claimFails, planClaim } from "./plan-claim.ts";
+import { planPayout } from "./plan-payout.ts";
+import { planRefund, refundReverts } from "./plan-refund.ts";
+import { depositReverts, judgeDeposit, judgeVoucher } from "./vouchers.ts";
+
+/*
+ * Channels without a chain: the judgments of the service, with the answers of a model of the settlement contract. For the fixtures.
+ */
+
+/** The organization that opened a channel, and for what it is paid there. */
+type Owner = { organizationId: string; payTo: SignedPayment["payTo"]; asset: SignedPayment["asset"] };
+
+/** A server that runs for long forgets the oldest channels. */
+const mostKept = 10_000;
+
+export function createChannelModel(accounts: ModelAccounts): PaymentModel {
+  const escrows = new Map<number, EscrowModel>();
+  const owners = createBoundedMap<string, Owner>(mostKept);
+  const ownerKey = (chainId: number, id: string) => `${chainId} ${id}`;
+
+  function escrowOf(chainId: number): EscrowModel {
+    const escrow = escrows.get(chainId) ?? createEscrowModel(chainId, accounts);
+    escrows.set(chainId, escrow);
+    return escrow;
+  }
+
+  function sourceOf({ network, now }: ModelPlace): ChannelSource {
+    const escrow = escrowOf(network.chainId);
+    return {
+      network: { ...network, signAsAuthorizer: () => ownSignature },
+      recover: accounts.recover,
+      askWallet: async (...given) => accounts.askWallet(...given),
+      head: async () => ({ number: 0n, timestamp: now }),
+      readChannels: async (ids) => ids.map(escrow.channel),
+      readReceiver: async (receiver, token) => escrow.receiver(receiver, token),
+      explainClaim: async (...given) => escrow.explainClaim(...given),
+    };
+  }
+
+  /** The refusal for an organization that may not use these channels, as the ledger of the service knows them. */
+  function refuseForeign(place: ModelPlace, payment: SignedPayment): Invalid | undefined {
+    const { network, organizationId, recipient } = place;
+    const owned = ownedChannels(payment, network);
+    if (owned === undefined) return undefined;
+    const { ids, opens, receiver, refuse } = owned;
+    const isOwn = ids.every((id) => {
+      const owner = owners.get(ownerKey(network.chainId, id));
+      return owner === undefined ? opens : owner.organizationId === organizationId;
+    });
+    if (!isOwn) return refuse();
+    if (receiver === undefined) return undefined;
+    const isPaidThere =
+      (recipient !== undefined && sameAddress(recipient, receiver.receiver)) ||
+      [...owners.values()].some(
+        (owner) =>
+          owner.organizationId === organizationId &&
+          sameAddress(owner.payTo, receiver.receiver) &&
+          sameAddress(owner.asset, receiver.token),
+      );
+    return isPaidThere ? undefined : refuse();
+  }
+
+  return {
+    identify(place, payment, known) {
+      switch (payment.method) {
+        case channelMethods.settle:
+          return identifyPayout(sourceOf(place), payment, known);
+        case channelMethods.claim:
+        case channelMethods.refund:
+          return identifyByContent(sourceOf(place), payment, known);
+        default:
+          return Promise.resolve(payment);
+      }
+    },
+
+    async judge(place, payment, facts) {
+      const { chainId } = place.network;
+      const judged = await judge(sourceOf(place), payment, facts);
+      const isRefused = "reason" in judged;
+      const { payment: planned = payment, extra, revert }: Partial<Judged> = isRefused ? {} : judged;
+      const escrow = escrowOf(chainId);
+      let refunded = 0n;
+      return {
+        foreign: refuseForeign(place, payment),
+        refusal: isRefused ? judged : undefined,
+        revert,
+        isVerifiedAlone: payment.method === channelMethods.voucher,
+        extra,
+        apply() {
+          const { method, payTo, asset, limit } = planned;
+          const undo = escrow.undoable(() => {
+            if (method === channelMethods.claim) escrow.claim(claimOf(planned).claims);
+            else if (method === channelMethods.settle) escrow.settle(payTo, asset);
+            else if (method === channelMethods.refund) {
+              const { voucher, claims, amount } = refundOf(planned);
+              escrow.claim(claims);
+              refunded = escrow.refund(voucher.channelId, amount);
+            } else if (method !== channelMethods.voucher) {
+              const { channelId } = depositOf(planned).voucher;
+              const key = ownerKey(chainId, channelId);
+              if (owners.get(key) === undefined)
+                owners.set(key, { organizationId: place.organizationId, payTo, asset });
+              escrow.deposit(channelId, limit);
+            }
+          });
+          return { returned: refunded, undo };
+        },
+        describe(transaction) {
+          const { method, limit } = planned;
+          const stateOf = () => {
+            const { channelId } = channelOf(planned).voucher;
+            return { channelState: stateJson(channelId, escrow.channel(channelId)) };
+          };
+          switch (method) {
+            case channelMethods.claim: {
+              const { rejected } = claimOf(planned);
+              if (rejected.length === 0) return {};
+              return { invalid: claimFails(rejected, `; the others were claimed by ${transaction}`) };
+            }
+            case channelMethods.settle:
+              return { amount: payoutOf(planned).owed };
+            case channelMethods.refund:
+              return { amount: refunded, extra: stateOf() };
+            default:
+              return { amount: limit, extra: stateOf() };
+          }
+        },
+      };
+    },
+  };
+
+  /** A good payment: as it is sent, what its verify answers besides, and why its transaction would revert. */
+  type Judged = Partial<Pick<ModelledPayment, "extra" | "revert">> & { payment?: SignedPayment };
+
+  async function judge(
+    source: ChannelSource,
+    payment: SignedPayment,
+    { price, revert, state, ...facts }: ModelFacts,
+  ): Promise<Invalid | Judged> {
+    switch (payment.method) {
+      case channelMethods.voucher:
+        return judgeVoucher(source, payment, price);
+      case channelMethods.claim: {
+        const planned = await planClaim(source, payment);
+        return "reason" in planned ? planned : { payment: planned };
+      }
+      case channelMethods.settle: {
+        const planned = planPayout(payment);
+        return "reason" in planned ? planned : { payment: planned };
+      }
+      case channelMethods.refund: {
+        const planned = await planRefund(source, payment);
+        if ("reason" in planned) return planned;
+        const { config, refundNonce: nonce, ...refund } = refundOf(planned);
+        const { chainId } = source.network;
+        const why =
+          (refund.claims.length > 0
+            ? escrowOf(chainId).explainClaim(refund.claims, refund.claimSignature)
+            : undefined) ?? escrowOf(chainId).explainRefund(config, { ...refund, nonce });
+        return { payment: planned, revert: why === undefined ? undefined : refundReverts(why) };
+      }
+      default: {
+        const judged = await judgeDeposit(source, payment, price, () => ({ ...facts, isDone: false }));
+        if ("reason" in judged) return judged;
+        const why = explainDeposit(payment) ?? revert;
+        return { extra: judged.extra, revert: why === undefined ? why : (state ?? depositReverts(why)) };
+      }
+    }
+  }
+}
+
+/** The contract's own error of a deposit whose terms were checked. */
+function explainDeposit({ payer, payTo, limit }: SignedPayment): string | undefined {
+  if ([payer, payTo].some((account) => sameAddress(account, zeroAddress))) return "InvalidChannel";
+  return limit === 0n ? "ZeroDeposit" : undefined;
+}

@@ -1,0 +1,150 @@
+import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
+import { highestS } from "../../protocol/signed-payment.ts";
+import { createBoundedMap } from "../../util/cache.ts";
+import type { ModelAccounts } from "../payment-model.ts";
+import {
+  type ChannelConfig,
+  channelId,
+  claimBatchDigest,
+  refundDigest,
+  type VoucherClaim,
+  voucherDigest,
+  voucherKeyOf,
+} from "./channel.ts";
+import type { ChannelState, ReceiverState } from "./channel-source.ts";
+import { hasUsualV } from "./vouchers.ts";
+
+/* The settlement contract as a model: its state on one chain, and its checks in their order. A differential test holds it. */
+
+/** A server that runs for long forgets the oldest channels. */
+const mostKept = 10_000;
+
+const noChannel: ChannelState = { balance: 0n, totalClaimed: 0n, withdrawRequestedAt: 0, refundNonce: 0n };
+const noReceiver: ReceiverState = { claimed: 0n, settled: 0n };
+
+export type EscrowModel = ReturnType<typeof createEscrowModel>;
+
+/** The signature that the model accepts for every authorizer: that of the facilitator itself. */
+export const ownSignature: Hex = "0x01";
+
+export function createEscrowModel(chainId: number, { recover, askWallet }: ModelAccounts) {
+  const channels = createBoundedMap<Hex, ChannelState>(mostKept);
+  const receivers = createBoundedMap<string, ReceiverState>(mostKept);
+  const keyOf = (receiver: Address, token: Address) => `${receiver} ${token}`.toLowerCase();
+  const channel = (id: Hex) => channels.get(id) ?? noChannel;
+  const receiver = (account: Address, token: Address) => receivers.get(keyOf(account, token)) ?? noReceiver;
+
+  /** A signature that the account itself, or its code, is asked about. */
+  function isSigned(account: Address, digest: Hex, signature: Hex): boolean {
+    if (signature === ownSignature) return true;
+    const proof = askWallet(account, digest, signature);
+    if (proof !== "no_code") return proof === "accepted";
+    const signer = recover(digest, signature);
+    return signer !== undefined && sameAddress(signer, account) && hasUsualV(signature);
+  }
+
+  function explainVoucher(config: ChannelConfig, digest: Hex, signature: Hex): string | undefined {
+    const key = voucherKeyOf(config);
+    if (key === undefined) return isSigned(config.payer, digest, signature) ? undefined : "InvalidSignature";
+    if (signature.length !== 132) return "ECDSAInvalidSignatureLength";
+    if (signature.slice(66, 130).toLowerCase() > highestS) return "ECDSAInvalidSignatureS";
+    const signer = hasUsualV(signature) ? recover(digest, signature) : undefined;
+    if (signer === undefined) return "ECDSAInvalidSignature";
+    return sameAddress(signer, key) ? undefined : "InvalidSignature";
+  }
+
+  /** The error of a claim; undefined where it would pass. The totals rise from row to row. */
+  function explainClaim(rows: readonly VoucherClaim[], signature?: Hex): string | undefined {
+    const [first] = rows;
+    if (first === undefined) return "EmptyBatch";
+    const { receiverAuthorizer: caller } = first.channel;
+    if (signature !== undefined && !isSigned(caller, claimBatchDigest(rows, chainId), signature))
+      return "InvalidSignature";
+    const totals = new Map<Hex, bigint>();
+    for (const { channel: config, ...row } of rows) {
+      const isAllowed =
+        sameAddress(config.receiverAuthorizer, caller) ||
+        (signature === undefined && sameAddress(config.receiver, caller));
+      if (!isAllowed) return signature === undefined ? "NotAuthorizedToClaim" : "NotReceiverAuthorizer";
+      const id = channelId(config, chainId);
+      const { balance, totalClaimed } = channel(id);
+      if (row.totalClaimed <= (totals.get(id) ?? totalClaimed)) continue;
+      if (row.totalClaimed > row.maxClaimableAmount) return "ClaimExceedsCeiling";
+      if (row.totalClaimed > balance) return "ClaimExceedsBalance";
+      const digest = voucherDigest(id, row.maxClaimableAmount, chainId);
+      const wrong = explainVoucher(config, digest, row.signature);
+      if (wrong !== undefined) return wrong;
+      totals.set(id, row.totalClaimed);
+    }
+    return undefined;
+  }
+
+  /** The error of a refund, behind the claims that come with it. */
+  function explainRefund(
+    config: ChannelConfig,
+    { amount, nonce, signature }: { amount: bigint; nonce: bigint; signature: Hex },
+  ): string | undefined {
+    const id = channelId(config, chainId);
+    if (nonce !== channel(id).refundNonce) return "InvalidRefundNonce";
+    const digest = refundDigest(id, nonce, amount, chainId);
+    if (!isSigned(config.receiverAuthorizer, digest, signature)) return "InvalidSignature";
+    return amount === 0n ? "ZeroRefund" : undefined;
+  }
+
+  let undone: (() => void)[] = [];
+
+  function putChannel(id: Hex, changes: Partial<ChannelState>): void {
+    const before = channel(id);
+    undone.unshift(() => channels.set(id, before));
+    channels.set(id, { ...before, ...changes });
+  }
+
+  function putReceiver(account: Address, token: Address, changes: Partial<ReceiverState>): void {
+    const before = receiver(account, token);
+    undone.unshift(() => receivers.set(keyOf(account, token), before));
+    receivers.set(keyOf(account, token), { ...before, ...changes });
+  }
+
+  return {
+    channel,
+    receiver,
+    explainClaim,
+    explainRefund,
+
+    deposit(id: Hex, amount: bigint): void {
+      putChannel(id, { balance: channel(id).balance + amount });
+    },
+    claim(rows: readonly VoucherClaim[]): void {
+      for (const { channel: config, totalClaimed } of rows) {
+        const id = channelId(config, chainId);
+        const before = channel(id);
+        const gain = totalClaimed - before.totalClaimed;
+        if (gain <= 0n || totalClaimed > before.balance) continue;
+        putChannel(id, { totalClaimed });
+        const { claimed } = receiver(config.receiver, config.token);
+        putReceiver(config.receiver, config.token, { claimed: claimed + gain });
+      }
+    },
+    /** Pays out what is owed. */
+    settle(account: Address, token: Address): void {
+      putReceiver(account, token, { settled: receiver(account, token).claimed });
+    },
+    /** Gives back so much at most; gives how much that is. */
+    refund(id: Hex, amount: bigint): bigint {
+      const { balance, totalClaimed, refundNonce } = channel(id);
+      const free = balance - totalClaimed;
+      const refunded = amount < free ? amount : free;
+      putChannel(id, { balance: balance - refunded, refundNonce: refundNonce + 1n });
+      return refunded;
+    },
+    /** Does something, and gives what takes it back. */
+    undoable(work: () => void): () => void {
+      undone = [];
+      work();
+      const own = undone;
+      return () => {
+        for (const undo of own) undo();
+      };
+    },
+  };
+}
