@@ -1,8 +1,7 @@
-import type { Supported } from "../protocol/answers.ts";
 import type { MethodTerms, ServedNetwork } from "../protocol/checks.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
-import { type Asset, formatNetwork, type Network } from "../protocol/networks.ts";
-import type { PayloadReader, X402Version } from "../protocol/requests.ts";
+import type { Asset } from "../protocol/networks.ts";
+import type { PayloadReader } from "../protocol/requests.ts";
 import { readEcdsaSignature, type SignedPayment } from "../protocol/signed-payment.ts";
 import type { PayerTerms, PaymentSigner } from "./payer-terms.ts";
 import type { StateRefusals } from "./payment-state.ts";
@@ -82,32 +81,6 @@ export type Method<Scheme extends string = string, Transfer extends string = str
   /** The signed message, member by member, for a person. */
   describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
 };
-
-/** How payments of a version may be made on a network, for `GET /supported`; first the way that needs nothing in `extra`. */
-export function kindsOf(
-  methods: readonly TakenMethod[],
-  network: ServedNetwork & Pick<Network, "caip2">,
-  x402Version: X402Version,
-): Supported["kinds"] {
-  const { payTo = "contract", strictness = "spec", reasons = "spec" } = network;
-  return methods
-    .filter(({ versions }) => versions.includes(x402Version))
-    .flatMap(({ scheme, extra }) => {
-      const own = extra(network);
-      return own === undefined ? [] : { scheme, own };
-    })
-    .sort((one, other) => Object.keys(one.own).length - Object.keys(other.own).length)
-    .map(({ scheme, own }) => {
-      const terms = {
-        ...(payTo !== "contract" && { payTo }),
-        ...(strictness !== "spec" && { strictness }),
-        ...(reasons !== "spec" && { reasons }),
-      };
-      const extra = { ...terms, ...own };
-      const kind = { x402Version, scheme, network: formatNetwork(network, x402Version) };
-      return Object.keys(extra).length === 0 ? kind : { ...kind, extra };
-    });
-}
 
 /**
  * The member for a payment's nonce in the JSON of settlements, journals and transactions. Programs read that name, so it keeps

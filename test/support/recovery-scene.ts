@@ -35,7 +35,8 @@ import {
   signApprovalTransaction,
   type TransactionTerms,
 } from "../../src/methods/permit2/sign-approval-transaction.ts";
-import { type ApprovalTerms, signApproval, signPermit } from "../../src/methods/permit2/sign-permit.ts";
+import { type ApprovalTerms, signApproval } from "../../src/methods/permit2/sign-approval.ts";
+import { signPermit } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../src/payer/accounts.ts";
 import { createPayerSigner, signerAs } from "../../src/payer/sign-as.ts";

@@ -15,7 +15,8 @@ import {
 } from "./permit.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2-methods.ts";
 import { permitOf, permitPayment, writePermitPayload } from "./permit2-payload.ts";
-import { signApproval, signPermit, typedPermit } from "./sign-permit.ts";
+import { signApproval } from "./sign-approval.ts";
+import { signPermit, typedPermit } from "./sign-permit.ts";
 
 /*
  * Both payments were settled by the contracts that stand on public chains; their hashes are those of the public packages.

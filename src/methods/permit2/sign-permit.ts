@@ -1,7 +1,5 @@
 import { type Address, type Hex, toHex } from "../../protocol/hex.ts";
-import type { Asset } from "../../protocol/networks.ts";
 import { aText, aUint256, type Wanted } from "../../util/given.ts";
-import { type Approval, approvalDigest } from "./approval.ts";
 import {
   exactProxyAddress,
   type Permit,
@@ -89,52 +87,5 @@ export function typedPermit(permit: Permit, chainId: number) {
       deadline,
       witness: { to, ...(facilitator !== undefined && { facilitator }), validAfter },
     },
-  };
-}
-
-/** The approval of Permit2 that a payer signs for a token (EIP-2612). */
-export type ApprovalTerms = Pick<Approval, "amount" | "nonce" | "deadline"> & {
-  asset: Pick<Asset, "name" | "version" | "address">;
-  chainId: number;
-  /** The payer, when it is not the signer itself. */
-  from?: Address;
-  /** Permit2, unless it is to be refused. */
-  spender?: Address;
-};
-
-/**
- * Signs an approval that is to be sent with a payment by Permit2.
- *
- * @returns `info` of the extension `eip2612GasSponsoring`
- */
-export async function signApproval(
-  signer: PermitSigner,
-  { asset, chainId, amount, nonce, deadline, from = signer.address, spender = permit2Address }: ApprovalTerms,
-): Promise<Record<keyof Approval | "version", string>> {
-  const { name, version, address } = asset;
-  const signature =
-    "signDigest" in signer
-      ? await signer.signDigest(approvalDigest({ from, spender, amount, nonce, deadline }, asset, chainId))
-      : await signer.signTypedData({
-          domain: { name, version, chainId, verifyingContract: address },
-          types: {
-            Permit: [
-              { name: "owner", type: "address" },
-              { name: "spender", type: "address" },
-              ...["value", "nonce", "deadline"].map((name) => ({ name, type: "uint256" })),
-            ],
-          },
-          primaryType: "Permit",
-          message: { owner: from, spender, value: amount, nonce, deadline },
-        });
-  return {
-    from,
-    asset: address,
-    spender,
-    amount: `${amount}`,
-    nonce: `${nonce}`,
-    deadline: `${deadline}`,
-    signature,
-    version: "1",
   };
 }

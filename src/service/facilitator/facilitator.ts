@@ -1,6 +1,6 @@
 import type { SettlementFilter } from "../../ledger/ledger.ts";
 import type { Settlement } from "../../ledger/settlement.ts";
-import { kindsOf } from "../../methods/method.ts";
+import { kindsOf } from "../../methods/kinds-of.ts";
 import type { Supported } from "../../protocol/answers.ts";
 import { builderCodeExtension } from "../../protocol/builder-code.ts";
 import type { ServedNetwork } from "../../protocol/checks.ts";

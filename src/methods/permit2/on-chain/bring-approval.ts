@@ -4,7 +4,7 @@ import type { ApprovingPayer } from "../../on-chain/settling.ts";
 import { approvalExtension } from "../approval.ts";
 import { transactionExtension } from "../approval-transaction.ts";
 import { signApprovalTransaction } from "../sign-approval-transaction.ts";
-import { signApproval } from "../sign-permit.ts";
+import { signApproval } from "../sign-approval.ts";
 
 /** Makes the extension with an approval of Permit2: signed for the token (EIP-2612), or as a transaction of the payer's. */
 export async function bringApproval(
