@@ -16,7 +16,7 @@ import { identifyByContent, identifyPayout } from "./identify.ts";
 import { ownedChannels } from "./owners.ts";
 import { channelMethods, channelOf, claimOf, depositOf, payoutOf, refundOf } from "./payloads.ts";
 import { claimFails, planClaim } from "./plan-claim.ts";
-import { planPayout } from "./plan-payout.ts";
+import { payoutReverts, planPayout } from "./plan-payout.ts";
 import { planRefund, refundReverts } from "./plan-refund.ts";
 import { depositReverts, judgeDeposit, judgeVoucher } from "./vouchers.ts";
 
@@ -163,7 +163,8 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
       }
       case channelMethods.settle: {
         const planned = planPayout(payment);
-        return "reason" in planned ? planned : { payment: planned };
+        if ("reason" in planned) return planned;
+        return { payment: planned, revert: revert === undefined ? revert : payoutReverts(revert) };
       }
       case channelMethods.refund: {
         const planned = await planRefund(source, payment);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeRequest } from "../../../src/fixtures/cases/write-request.ts";
-import { type FixtureAnswer, type FixtureRequest, isBegun } from "../../../src/fixtures/engine/answer.ts";
+import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { type PaymentTerms, signPayment } from "../../../src/fixtures/engine/sign-payment.ts";
 import { type MockServer, startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
@@ -9,7 +9,7 @@ import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { localTokenNames } from "../../../src/payer/local-chains.ts";
 import { testKeys } from "../../../src/payer/test-keys.ts";
-import { loosen } from "../../support/conformance/loosen.ts";
+import { expectedOf } from "../../support/conformance/expected-of.ts";
 import { startTestHarness } from "../../support/service.ts";
 
 /*
@@ -161,18 +161,6 @@ function write(
     ...{ method, path, headers: Object.fromEntries(headers) },
     ...(hasBody && { body: written }),
   };
-}
-
-/** The headers that say something; others are the connection's. */
-const telling =
-  /^(content-type|allow|location|retry-after|www-authenticate|x-settlement-state|access-control-.*)$/;
-
-/** The mock's answer, without members that only one of the two can know. */
-function expectedOf(answer: FixtureAnswer): FixtureAnswer {
-  if (!isBegun(answer)) return answer;
-  const headers = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => telling.test(name)));
-  if (answer.kind !== "json") return { ...answer, headers };
-  return loosen({ ...answer, headers });
 }
 
 test(`${numRuns} requests drawn at random are answered alike by the mock and the service`, async () => {

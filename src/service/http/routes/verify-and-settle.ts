@@ -103,6 +103,7 @@ export const settleRoute: FastifyPluginAsync<{
       const named = await identify(payment, caller);
       channels.request.publish(() => requestMessage(request, "settle", named));
       request.payment = named;
+      request.envelope = named;
       payment = named;
     }
     reply.header("location", settlementPath(payment.settlementId));
