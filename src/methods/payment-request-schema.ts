@@ -2,6 +2,8 @@ import { z } from "zod";
 import { builtInNetworks } from "../protocol/networks.ts";
 import { createPaymentRequestSchema, type PayloadSchemas } from "../protocol/request-schemas.ts";
 import type { X402Version } from "../protocol/requests.ts";
+import { batchSettlementScheme } from "./batch-settlement/batch-settlement-methods.ts";
+import { channelPayloadSchema } from "./batch-settlement/channel-schemas.ts";
 import { methodsOf, schemes } from "./method-lists.ts";
 import { halfOf } from "./people.ts";
 
@@ -21,7 +23,10 @@ function payloadSchema(scheme: string, version: X402Version): z.ZodType {
 /** `paymentPayload.payload` of the payment methods. */
 export const payloadSchemas: PayloadSchemas = {
   1: payloadSchema("exact", 1),
-  2: Object.fromEntries(schemes.map((scheme) => [scheme, payloadSchema(scheme, 2)])),
+  2: {
+    ...Object.fromEntries(schemes.map((scheme) => [scheme, payloadSchema(scheme, 2)])),
+    [batchSettlementScheme]: channelPayloadSchema,
+  },
 };
 
 /** The body of verify and of settle as a schema, with the built-in networks. */

@@ -48,7 +48,7 @@ export function describeService(
       title: "x402 facilitator",
       version: "1",
       description:
-        "Verifies and settles x402 payments of schemes “exact” and “upto”, and of “batch-settlement”, whose payloads are not described here. A verdict, good or bad, is status 200; 4xx and 5xx mean that there is none.",
+        "Verifies and settles x402 payments of schemes “exact”, “upto” and “batch-settlement”. A verdict, good or bad, is status 200; 4xx and 5xx mean that there is none.",
     },
     servers: [{ url: "/" }],
     paths: {

@@ -32,7 +32,9 @@ import {
   readVoucher,
 } from "./payloads.ts";
 
-const scheme = "batch-settlement";
+export const batchSettlementScheme = "batch-settlement";
+
+const scheme = batchSettlementScheme;
 
 /** The scheme's names for what all methods refuse. */
 function namesOf(own: {

@@ -3,8 +3,8 @@ import { askNextApproval, askNextTransaction } from "../../on-chain/payer-state.
 import type { ApprovingPayer } from "../../on-chain/settling.ts";
 import { approvalExtension } from "../approval.ts";
 import { transactionExtension } from "../approval-transaction.ts";
-import { signApprovalTransaction } from "../sign-approval-transaction.ts";
 import { signApproval } from "../sign-approval.ts";
+import { signApprovalTransaction } from "../sign-approval-transaction.ts";
 
 /** Makes the extension with an approval of Permit2: signed for the token (EIP-2612), or as a transaction of the payer's. */
 export async function bringApproval(
