@@ -2,7 +2,7 @@ import type { MethodTerms, ServedNetwork } from "../protocol/checks.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { Asset } from "../protocol/networks.ts";
 import type { PayloadReader } from "../protocol/requests.ts";
-import { readEcdsaSignature, type SignedPayment } from "../protocol/signed-payment.ts";
+import type { SignedPayment } from "../protocol/signed-payment.ts";
 import type { PayerTerms, PaymentSigner } from "./payer-terms.ts";
 import type { StateRefusals } from "./payment-state.ts";
 
@@ -87,15 +87,3 @@ export type Method<Scheme extends string = string, Transfer extends string = str
  * the name from when EIP-3009 was the only method.
  */
 export const nonceMember = "authorizationNonce";
-
-/**
- * The problem with a signature that no account without code can have made, as the beginning of a sentence, which is empty
- * where its length is right; undefined of one that may be.
- */
-export function describeMalformed(signature: Hex): string | undefined {
-  if (readEcdsaSignature(signature) !== undefined) return undefined;
-  const bytes = (signature.length - 2) / 2;
-  return bytes === 65
-    ? ""
-    : `It has ${bytes} ${bytes === 1 ? "byte" : "bytes"}, and that of an account without code has 65. `;
-}

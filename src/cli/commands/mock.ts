@@ -1,5 +1,5 @@
 import { InvalidValue } from "../../config/values.ts";
-import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
+import { findScenario, type ScenarioName, scenarioNamed, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { signPayment } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startObservedMock } from "../../fixtures/mock-server/start-mock-server.ts";
 import { curlOf, originOf } from "../../harness/control/description.ts";
@@ -74,7 +74,7 @@ export const mock = defineCommand({
 function readScenarios(text: string): readonly ScenarioName[] {
   return text.split(",").map((name) => {
     try {
-      return findScenario(name.trim()).name;
+      return scenarioNamed(name.trim());
     } catch (error) {
       if (error instanceof RangeError) throw new InvalidValue(error.message);
       throw error;

@@ -2,6 +2,7 @@ import { checksumAddress, type Hex, sameAddress } from "../../protocol/hex.ts";
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
 import { advice } from "../../protocol/refusals.ts";
+import { describeMalformed } from "../describe-malformed.ts";
 import {
   domainOf,
   formatDifference,
@@ -12,7 +13,7 @@ import {
   wellKnownChains,
 } from "../domains.ts";
 import { digestUnder } from "../eip712.ts";
-import { describeMalformed, type Recover, type SignedDomain, type SignedMember } from "../method.ts";
+import type { Recover, SignedDomain, SignedMember } from "../method.ts";
 import {
   type Authorization,
   authorizationHash,

@@ -9,9 +9,10 @@ import {
 } from "../../protocol/hex.ts";
 import { signatureAdvice } from "../../protocol/mistakes.ts";
 import { networkNames, networks } from "../../protocol/networks.ts";
+import { describeMalformed } from "../describe-malformed.ts";
 import { domainOf, separatorOf, wellKnownChains } from "../domains.ts";
 import { digestUnder } from "../eip712.ts";
-import { describeMalformed, type Recover, type SignedDomain, type SignedMember } from "../method.ts";
+import type { Recover, SignedDomain, SignedMember } from "../method.ts";
 import {
   exactProxyAddress,
   type Permit,

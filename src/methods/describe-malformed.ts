@@ -1,0 +1,14 @@
+import type { Hex } from "../protocol/hex.ts";
+import { readEcdsaSignature } from "../protocol/signed-payment.ts";
+
+/**
+ * The problem with a signature that no account without code can have made, as the beginning of a sentence, which is empty
+ * where its length is right; undefined of one that may be.
+ */
+export function describeMalformed(signature: Hex): string | undefined {
+  if (readEcdsaSignature(signature) !== undefined) return undefined;
+  const bytes = (signature.length - 2) / 2;
+  return bytes === 65
+    ? ""
+    : `It has ${bytes} ${bytes === 1 ? "byte" : "bytes"}, and that of an account without code has 65. `;
+}
