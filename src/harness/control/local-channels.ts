@@ -47,7 +47,7 @@ export function createLocalChannels(signer: PayerSigner | KeySigner, { networks 
         chainId,
         transfer,
         extra: written.extra,
-        validBefore: now + BigInt(validForSeconds),
+        until: now + BigInt(validForSeconds),
       });
     },
     inTurn: (offer, work) => (keepsChannels(offer.scheme) ? queue(work) : work()),

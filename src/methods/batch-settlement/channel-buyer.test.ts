@@ -15,7 +15,7 @@ const offer = {
   extra: { receiverAuthorizer: "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC", minDeposit: "3000" },
   value: 1_000n,
   transfer: "eip3009",
-  validBefore: 2_000_000_000n,
+  until: 2_000_000_000n,
 } as const;
 
 /** A buyer whose channel holds a balance, and was claimed from. */

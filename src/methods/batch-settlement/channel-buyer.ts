@@ -2,7 +2,7 @@ import { type Address, type Hex, isBytes, keccak256Text, sameAddress, wordAt } f
 import type { Asset } from "../../protocol/networks.ts";
 import { parseUint256, propertyOf } from "../../protocol/wire-values.ts";
 import { KitError } from "../../util/errors.ts";
-import type { PermitSigner } from "../permit2/sign-permit.ts";
+import type { PaymentSigner } from "../payer-terms.ts";
 import { type ChannelConfig, channelId, voucherDigest } from "./channel.ts";
 import { batchSettlementAddress } from "./contracts.ts";
 import {
@@ -26,7 +26,7 @@ export type PurchaseOffer = ChannelOffer & {
   value: bigint;
   transfer: DepositTerms["transfer"];
   /** Until when a deposit may be submitted, in unix seconds. */
-  validBefore: bigint;
+  until: bigint;
 };
 
 /** What a buyer needs besides its key. */
@@ -61,7 +61,7 @@ export type ChannelBuyer = {
 };
 
 /** Makes a buyer that knows nothing yet. Purchases by one channel must come one after the other. */
-export function createChannelBuyer(signer: PermitSigner, { call, recover }: ChannelTools): ChannelBuyer {
+export function createChannelBuyer(signer: PaymentSigner, { call, recover }: ChannelTools): ChannelBuyer {
   const chargedBy = new Map<Hex, bigint>();
 
   /** What a channel holds, and how much of it the shop has claimed. */
@@ -88,7 +88,11 @@ export function createChannelBuyer(signer: PermitSigner, { call, recover }: Chan
       const missing = purchase.max - balance;
       const payload =
         missing > 0n
-          ? await signDeposit(signer, purchase, { ...offer, amount: depositFor(value, extra, missing) })
+          ? await signDeposit(signer, purchase, {
+              ...offer,
+              amount: depositFor(value, extra, missing),
+              validBefore: offer.until,
+            })
           : await signPurchase(signer, purchase);
       return {
         payload,

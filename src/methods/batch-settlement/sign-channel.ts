@@ -3,7 +3,7 @@ import type { Asset } from "../../protocol/networks.ts";
 import { parseUint256, propertyOf, zeroAddress } from "../../protocol/wire-values.ts";
 import { KitError } from "../../util/errors.ts";
 import { digestUnder, domainSeparator } from "../eip712.ts";
-import type { PermitSigner } from "../permit2/sign-permit.ts";
+import type { PaymentSigner } from "../payer-terms.ts";
 import { permit2Address, permit2Separator } from "../permit2-domain.ts";
 import {
   type ChannelConfig,
@@ -72,7 +72,7 @@ function readType(encoded: string) {
   return [primaryType, fields] as const;
 }
 
-function sign(signer: PermitSigner, { digest, domain, types, message }: Message): Hex | Promise<Hex> {
+function sign(signer: PaymentSigner, { digest, domain, types, message }: Message): Hex | Promise<Hex> {
   if ("signDigest" in signer) return signer.signDigest(digest);
   const [primaryType] = readType(types[0]);
   return signer.signTypedData({
@@ -88,7 +88,7 @@ export type WrittenVoucher = { channelId: Hex; maxClaimableAmount: string; signa
 
 /** Signs that so much may be claimed from a channel in all, in the token's smallest unit. */
 async function signVoucher(
-  signer: PermitSigner,
+  signer: PaymentSigner,
   config: ChannelConfig,
   chainId: number,
   maxClaimableAmount: bigint,
@@ -107,14 +107,14 @@ async function signVoucher(
 export type ChannelPurchase = { config: ChannelConfig; chainId: number; max: bigint };
 
 /** Signs a purchase from what was deposited before. */
-export async function signPurchase(signer: PermitSigner, { config, chainId, max }: ChannelPurchase) {
+export async function signPurchase(signer: PaymentSigner, { config, chainId, max }: ChannelPurchase) {
   const voucher = await signVoucher(signer, config, chainId, max);
   return { type: "voucher", channelConfig: config, voucher } as const;
 }
 
 /** Asks for the rest of a channel, or for `amount` of it. `max` is what was charged in all. */
 export async function signRefund(
-  signer: PermitSigner,
+  signer: PaymentSigner,
   { config, chainId, max }: ChannelPurchase,
   amount?: bigint,
 ) {
@@ -148,7 +148,7 @@ export type DepositTerms = {
 };
 
 /** Signs a deposit and the purchase that comes with it. */
-export async function signDeposit(signer: PermitSigner, purchase: ChannelPurchase, terms: DepositTerms) {
+export async function signDeposit(signer: PaymentSigner, purchase: ChannelPurchase, terms: DepositTerms) {
   const { config, chainId, max } = purchase;
   const { message, written } =
     terms.transfer === "permit2" ? permit(purchase, terms) : authorization(purchase, terms);
