@@ -33,7 +33,7 @@ function withoutTypes(path: string): string {
   return execFileSync(process.execPath, [biome, ...options], { cwd: root, input: script, encoding: "utf8" });
 }
 
-/** Where types stand in a syntax tree, in order: whole lines of statements that are only about types. */
+/** The ranges that only types take up, in order; where a statement is all types, its line break too. */
 function* typesIn(node: unknown, source: string): Generator<readonly [from: number, to: number]> {
   if (Array.isArray(node)) for (const one of node) yield* typesIn(one, source);
   if (!isNode(node)) return;

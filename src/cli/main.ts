@@ -165,7 +165,10 @@ export const commands: readonly CommandEntry[] = [
     settlementsShow: ["settlements show", "show a settlement"],
   }),
   ...commandsOf(() => import("./commands/channels.ts"), {
-    channelsList: ["channels list", "list channels of scheme batch-settlement, and what was moved in them"],
+    channelsList: [
+      "channels list",
+      "list the channels of batch-settlement, with what was deposited, claimed and refunded",
+    ],
     channelsShow: ["channels show", "show a channel"],
   }),
   ...commandsOf(() => import("./commands/channel-actions.ts"), {

@@ -141,19 +141,20 @@ function remove(
       )
       .returningAll()
       .execute();
-    const ids = current.filter((row) => kept.has(asText(row))).map(({ id }) => id);
-    if (ids.length === 0) return 0;
+    const gone = current.filter((row) => kept.has(asText(row)));
+    if (gone.length === 0) return 0;
+    const ids = gone.map(({ id }) => id);
     const removed = await transaction
       .deleteFrom("settlements")
       .where("id", "in", ids)
       .where(isFinished)
       .where(isNotRecovered)
       .executeTakeFirstOrThrow();
-    const failed = current.filter((row) => row.state === "failed").map(({ id }) => id);
-    // What is left without its settlement counts as moved.
+    // A move whose settlement is archived counts as made, so those of failed settlements go with them.
+    const failed = gone.filter(({ state }) => state === "failed").map(({ id }) => id);
     await transaction
       .deleteFrom("channel_moves")
-      .where("settlement_id", "in", ids.filter((id) => failed.includes(id)).concat(noRow))
+      .where("settlement_id", "in", [noRow, ...failed])
       .execute();
     const sent = await transaction
       .selectFrom("attempts")

@@ -5,8 +5,8 @@ import { type LedgerTables, lowerCase } from "./rows.ts";
 import type { ChannelMoveKind, Claim } from "./settlement.ts";
 
 /*
- * Channels of scheme “batch-settlement”. The organization that opened one alone may have its claims and refunds signed by the
- * facilitator: it is written down with the claim of the deposit, and never changes.
+ * Channels of scheme “batch-settlement”. The facilitator signs claims and refunds for the organization that opened a channel, and
+ * for no other one. Which one that is is written with the claim of the deposit, and never changes.
  */
 
 /** A channel, and what was moved in it by settled transactions of the service, in the asset's smallest unit. */
@@ -49,6 +49,8 @@ export type Channels = {
    * others, and where another instance has kept it.
    */
   noteWithdrawal(chainId: number, id: Hex, withdrawal: Withdrawal): Promise<KnownChannel | null>;
+  /** Returns true if there are channels on a chain. */
+  hasAny(chainId: number): Promise<boolean>;
   /** Channels by their opening, newest first. */
   list(filter: ChannelFilter): Promise<readonly KnownChannel[]>;
 };
@@ -94,6 +96,11 @@ export function createChannels(db: Kysely<LedgerTables>): Channels {
       return noted === undefined ? null : ((await list({ chainId, id, limit: 1 }))[0] ?? null);
     },
 
+    async hasAny(chainId) {
+      const any = db.selectFrom("channels").select("id").where("chain_id", "=", chainId).limit(1);
+      return (await any.executeTakeFirst()) !== undefined;
+    },
+
     list,
   };
 
@@ -103,16 +110,12 @@ export function createChannels(db: Kysely<LedgerTables>): Channels {
     if (organizationId !== undefined) query = query.where("organization_id", "=", organizationId);
     if (id !== undefined) query = query.where("id", "=", lowerCase(id));
     const rows = await query.execute();
-    const moves = await readMoves(
+    const sums = await sumMoves(
       db,
       rows.map((row) => row.id),
     );
     return rows.map((row) => {
-      const own = moves.filter(
-        (move) => move.channel_id === row.id && Number(move.chain_id) === Number(row.chain_id),
-      );
-      const sum = (kind: ChannelMoveKind) =>
-        own.reduce((total, move) => (move.kind === kind ? total + BigInt(move.amount) : total), 0n);
+      const sum = (kind: ChannelMoveKind) => sums.get(`${row.chain_id} ${row.id} ${kind}`) ?? 0n;
       return {
         id: row.id,
         network: row.network,
@@ -134,36 +137,47 @@ export function createChannels(db: Kysely<LedgerTables>): Channels {
   }
 }
 
-/** The moves of channels whose settlement is settled, or was archived as such. */
-function readMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]) {
-  return db
-    .selectFrom("channel_moves")
-    .leftJoin("settlements", "settlements.id", "channel_moves.settlement_id")
-    .select([
-      "channel_moves.chain_id",
-      "channel_moves.channel_id",
-      "channel_moves.kind",
-      "channel_moves.amount",
-    ])
-    .where("channel_moves.channel_id", "in", ["", ...ids])
+/**
+ * The sums of what was moved in channels, by chain, channel and kind. A move counts if its settlement is settled, or was archived as
+ * such. Databases have no numbers as large as the amounts.
+ */
+async function sumMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]): Promise<ReadonlyMap<string, bigint>> {
+  const sums = new Map<string, bigint>();
+  if (ids.length === 0) return sums;
+  const moves = await db
+    .selectFrom("channel_moves as move")
+    .leftJoin("settlements", "settlements.id", "move.settlement_id")
+    .select(["move.chain_id", "move.channel_id", "move.kind", "move.amount"])
+    .where("move.channel_id", "in", ids)
     .where(({ eb, or }) =>
       or([eb("settlements.id", "is", null), eb("settlements.state", "in", ["settled", "recovered"])]),
     )
     .execute();
+  for (const { chain_id, channel_id, kind, amount } of moves) {
+    const key = `${chain_id} ${channel_id} ${kind}`;
+    sums.set(key, (sums.get(key) ?? 0n) + BigInt(amount));
+  }
+  return sums;
 }
 
-/** The ids of the claims that are for a channel of their own, which another organization has opened meanwhile. */
+/** The ids of the claims on a chain that are for a channel of their own, which another organization has opened meanwhile. */
 export async function findForeign(
   transaction: Transaction<LedgerTables>,
+  chainId: number,
   claims: readonly Claim[],
 ): Promise<ReadonlySet<Hex>> {
-  const foreign = new Set<Hex>();
-  for (const { id, chainId, organizationId, channels } of claims) {
-    if (channels?.opened?.isOwned !== true) continue;
-    const [owner] = await createChannels(transaction).ownersOf(chainId, [channels.opened.id]);
-    if (owner !== undefined && owner !== organizationId) foreign.add(id);
-  }
-  return foreign;
+  const opening = claims.flatMap(({ id, organizationId, channels }) =>
+    channels?.opened?.isOwned ? { id, organizationId, channel: channels.opened.id } : [],
+  );
+  const owners = await createChannels(transaction).ownersOf(
+    chainId,
+    opening.map(({ channel }) => channel),
+  );
+  const foreign = opening.filter(({ organizationId }, index) => {
+    const owner = owners[index];
+    return owner !== undefined && owner !== organizationId;
+  });
+  return new Set(foreign.map(({ id }) => id));
 }
 
 /** The statements that keep what claimed settlements do to channels; for those of the transaction that claims them. */

@@ -58,10 +58,9 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims
           minedIn: block_number === null ? null : BigInt(block_number),
         })),
       );
-      const ofChannels: ClaimRequest[] = [];
-      for (const request of requests) if (request.channels !== undefined) ofChannels.push(request);
+      const ofChannels = requests.filter(concernsChannels);
       if (ofChannels.length > 0) {
-        const foreign = await findForeign(transaction, ofChannels);
+        const foreign = await findForeign(transaction, chainId, ofChannels);
         for (const [index, { id }] of requests.entries()) if (foreign.has(id)) outcomes[index] = "taken";
       }
       for (const index of await bindIdentifiers(transaction, { requests, outcomes, time: now() })) {
@@ -102,8 +101,7 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims
           deliveredAt: null,
         }),
       );
-      const moving: ClaimRequest[] = [];
-      for (const request of claimable) if (request.channels !== undefined) moving.push(request);
+      const moving = claimable.filter(concernsChannels);
       await withCommit(transaction, [
         transaction.insertInto("attempts").values(row),
         transaction.insertInto("settlements").values(settlements),
@@ -113,6 +111,8 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims
     });
   };
 }
+
+const concernsChannels = ({ channels }: ClaimRequest) => channels !== undefined;
 
 function findingKnown(transaction: Transaction<LedgerTables>, requests: readonly ClaimRequest[]) {
   const ids = requests.map(({ id }) => lowerCase(id));

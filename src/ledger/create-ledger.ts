@@ -204,7 +204,7 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
       if (claim.channels !== undefined) {
         // As other deposits do, so that only one of them can be the first of its channel.
         await lockingAccounts(transaction, [request], time).execute();
-        if ((await findForeign(transaction, [claim])).size > 0) return "taken";
+        if ((await findForeign(transaction, claim.chainId, [claim])).size > 0) return "taken";
       }
       const written = await transaction
         .insertInto("settlements")

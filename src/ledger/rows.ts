@@ -138,7 +138,7 @@ type IdempotencyTable = {
   expires_at: number;
 };
 
-/** A channel of scheme “batch-settlement”, and the organization that opened it: see `channels.ts`. */
+/** A channel of scheme “batch-settlement”, and the organization that opened it. */
 type ChannelsTable = {
   chain_id: number;
   id: Hex;

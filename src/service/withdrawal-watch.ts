@@ -42,7 +42,7 @@ export function createWithdrawalWatch({
 
   async function look(): Promise<void> {
     // Nobody is asked on behalf of shops that have no channels.
-    if ((await ledger.channels.list({ chainId, limit: 1 })).length === 0) return;
+    if (!(await ledger.channels.hasAny(chainId))) return;
     const { number: head } = await chain.head();
     // Blocks that are not deep enough may have been replaced.
     const back = seen === undefined ? firstLookMs / blockTimeMs : confirmations;

@@ -51,7 +51,7 @@ export function createLocalSigner(privateKey: Hex): CoinSigner {
 }
 
 /**
- * What a network needs to sign claims and refunds of channels for shops, by a key of this process.
+ * Makes the signer of claims and refunds for shops, which keeps its key in this process.
  *
  * @throws KitError when the key is none
  */

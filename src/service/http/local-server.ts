@@ -6,6 +6,7 @@ import { problemDetails } from "../../protocol/problems.ts";
 import type { CorsOrigins } from "../../protocol/routes.ts";
 import { KitError } from "../../util/errors.ts";
 import { isLoopbackHost } from "../../util/loopback.ts";
+import { createNowAndThen } from "../../util/now-and-then.ts";
 import { escapeControls } from "../../util/text.ts";
 
 /** Addresses that mean every one of the machine. */
@@ -39,7 +40,7 @@ export function refuseForeignOnLoopback(
   { corsOrigins, ...listening }: Listening & { corsOrigins?: CorsOrigins | undefined },
 ): void {
   if (!isLoopbackHost(listening.host)) return;
-  let warnedAt = Number.NEGATIVE_INFINITY;
+  const nowAndThen = createNowAndThen();
   app.addHook("onRequest", (request, reply, done) => {
     const { host, origin } = request.headers;
     // Browsers always send it; programs that speak HTTP/1.0 need not.
@@ -51,19 +52,13 @@ export function refuseForeignOnLoopback(
     const isOfPage = foreign({ host }, listening) === undefined && URL.parse(origin ?? "")?.origin === origin;
     if (!isOfPage || !isOfFacilitator.test(request.url)) return reply.code(403).send(refusal);
     const advice = `pages of ${origin} may pay here with --cors-origins ${origin}`;
-    if (performance.now() - warnedAt >= quietMs) {
-      warnedAt = performance.now();
-      request.log.warn(`${request.method} of a web page was refused: ${advice}`);
-    }
+    nowAndThen(() => request.log.warn(`${request.method} of a web page was refused: ${advice}`));
     reply.code(403).send({ ...refusal, hints: [advice] });
   });
 }
 
 /** The paths that pages may be let in to. */
 const isOfFacilitator = /^(\/v1)?\/(verify|settle|supported)\b/;
-
-/** Between two warnings: a page that tries again is no news. */
-const quietMs = 60_000;
 
 /** The body of the answer to a request that {@link foreign} has a problem with. */
 export function describeRefusal(problem: string, { host, allowHosts = [] }: Listening) {

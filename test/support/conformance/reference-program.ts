@@ -1,7 +1,7 @@
 /**
  * The public reference facilitator (`@x402/core`, `@x402/evm`) behind plain HTTP, in a process of its own, for
  * `npm run bench:peers` and the tests of `x402-kit conformance`. Its settings and routes are those of its
- * documentation: one viem client, one key, both schemes, both versions of the protocol at the root (and below `/v1`, for the benchmark).
+ * documentation: one viem client, one key, all schemes, both versions of the protocol at the root (and below `/v1`, for the benchmark).
  *
  * node reference-program.ts RPC_URL CHAIN_ID PRIVATE_KEY [approvals]
  *
@@ -11,6 +11,7 @@ import { createServer } from "node:http";
 import { x402Facilitator } from "@x402/core/facilitator";
 import type { Network } from "@x402/core/types";
 import { toFacilitatorEvmSigner } from "@x402/evm";
+import { BatchSettlementEvmScheme } from "@x402/evm/batch-settlement/facilitator";
 import { ExactEvmScheme } from "@x402/evm/exact/facilitator";
 import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
 import { UptoEvmScheme } from "@x402/evm/upto/facilitator";
@@ -42,7 +43,8 @@ const signer = toFacilitatorEvmSigner({
 });
 const facilitator = new x402Facilitator()
   .register(`eip155:${chain.id}`, new ExactEvmScheme(signer))
-  .register(`eip155:${chain.id}`, new UptoEvmScheme(signer));
+  .register(`eip155:${chain.id}`, new UptoEvmScheme(signer))
+  .register(`eip155:${chain.id}`, new BatchSettlementEvmScheme(signer, account));
 if (approvals !== undefined) {
   const send = async (transaction: `0x${string}` | { to: `0x${string}`; data: `0x${string}` }) => {
     const hash =

@@ -1,7 +1,5 @@
 import type { ServiceLog } from "../../../observe/log/logger.ts";
-
-/** Between two warnings: a client that tries again is no news. */
-const quietMs = 60_000;
+import { createNowAndThen } from "../../../util/now-and-then.ts";
 
 /**
  * Makes the warning of a server whose clients ask https of its http port: one line, once a minute at most. It returns true for
@@ -11,16 +9,12 @@ export function createTlsWarning(
   log: Pick<ServiceLog, "warn">,
   origin = "http://",
 ): (error: Error) => boolean {
-  let warnedAt = Number.NEGATIVE_INFINITY;
+  const nowAndThen = createNowAndThen();
   return (error) => {
     const packet: unknown = Reflect.get(error, "rawPacket");
     // A handshake record of SSL 3.0 or any TLS.
     if (!Buffer.isBuffer(packet) || packet[0] !== 0x16 || packet[1] !== 0x03) return false;
-    const now = performance.now();
-    if (now - warnedAt >= quietMs) {
-      warnedAt = now;
-      log.warn(`https was asked of an http port: the client has to use ${origin}`);
-    }
+    nowAndThen(() => log.warn(`https was asked of an http port: the client has to use ${origin}`));
     return true;
   };
 }
