@@ -2,7 +2,7 @@ import { z } from "zod";
 import { builtInNetworks } from "../protocol/networks.ts";
 import { createPaymentRequestSchema, type PayloadSchemas } from "../protocol/request-schemas.ts";
 import type { X402Version } from "../protocol/requests.ts";
-import { batchSettlementScheme } from "./batch-settlement/batch-settlement-methods.ts";
+import { scheme as batchSettlement } from "./batch-settlement/batch-settlement-methods.ts";
 import { channelPayloadSchema } from "./batch-settlement/channel-schemas.ts";
 import { methodsOf, schemes } from "./method-lists.ts";
 import { halfOf } from "./people.ts";
@@ -25,7 +25,7 @@ export const payloadSchemas: PayloadSchemas = {
   1: payloadSchema("exact", 1),
   2: {
     ...Object.fromEntries(schemes.map((scheme) => [scheme, payloadSchema(scheme, 2)])),
-    [batchSettlementScheme]: channelPayloadSchema,
+    [batchSettlement]: channelPayloadSchema,
   },
 };
 

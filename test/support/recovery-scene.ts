@@ -31,11 +31,11 @@ import { encodeProxySettle } from "../../src/methods/permit2/on-chain/permit2-ca
 import { bitOf } from "../../src/methods/permit2/on-chain/permit2-state.ts";
 import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";
 import { permitOf, permitPayment } from "../../src/methods/permit2/permit2-payload.ts";
+import { type ApprovalTerms, signApproval } from "../../src/methods/permit2/sign-approval.ts";
 import {
   signApprovalTransaction,
   type TransactionTerms,
 } from "../../src/methods/permit2/sign-approval-transaction.ts";
-import { type ApprovalTerms, signApproval } from "../../src/methods/permit2/sign-approval.ts";
 import { signPermit } from "../../src/methods/permit2/sign-permit.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../src/payer/accounts.ts";

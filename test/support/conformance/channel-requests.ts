@@ -8,6 +8,7 @@ import {
 import { signDeposit, signPurchase } from "../../../src/methods/batch-settlement/sign-channel.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { localTokens } from "../../../src/payer/local-chains.ts";
+import { signerFor } from "../../../src/payer/sign-payment.ts";
 import { testKeys } from "../../../src/payer/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/payer/test-payers.ts";
 import { type Address, type Hex, keccak256Text } from "../../../src/protocol/hex.ts";
@@ -80,15 +81,10 @@ export async function channelSequence(
     withdrawDelay: often(900, 899, 2_592_000),
     salt: keccak256Text(name),
   };
-  const voucherSigner = {
-    address: payer.address,
-    signDigest: (digest: Hex) => signDigest(digest, authorizer === "other" ? otherKey : payer.privateKey),
-  };
-  const payerSigner = {
-    address: payer.address,
-    signDigest: (digest: Hex) => signDigest(digest, payer.privateKey),
-  };
-  const strangers = { address: shop, signDigest: (digest: Hex) => signDigest(digest, shopKey) };
+  const signWith = (privateKey: Hex) => signerFor({ address: payer.address, privateKey }, signDigest);
+  const payerSigner = signWith(payer.privateKey);
+  const voucherSigner = authorizer === "other" ? signWith(otherKey) : payerSigner;
+  const strangers = signWith(shopKey);
   const terms = (amount: string): Body => ({
     ...{ scheme: "batch-settlement", network: network.caip2, amount, asset: token.address, payTo: receiver },
     maxTimeoutSeconds: 300,
