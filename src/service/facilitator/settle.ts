@@ -85,7 +85,10 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     const settling = ways.settlingOf(payment.signed.method);
     const owned = settling.ownedBy?.(payment.signed, payment.network);
     const foreign = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
-    if (foreign !== undefined) return refuse(trail.refuse("payToIsOwn", foreign));
+    if (foreign !== undefined) {
+      const refusal = trail.refuse("payToIsOwn", foreign);
+      return refuse(await refuseWithUse(context, refusal, request, caller.organization.id));
+    }
     const settled = await settleOnce();
     trail.publish();
     const wasHandedOver = settled.kind === "invalid" && settled.invalid.situation === "settled_before";
@@ -131,7 +134,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {
             // Another organization may have opened the channel meanwhile.
             const opened = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
-            const told = opened ?? (await refuseWithUseOnChain(context, refusal, request));
+            const told = await refuseWithUseOnChain(context, opened ?? refusal, request);
             await leases.giveUp(lease);
             return refuse(told);
           }
