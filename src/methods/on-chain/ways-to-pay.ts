@@ -2,9 +2,8 @@ import { readClaimedCodes } from "../../protocol/builder-code.ts";
 import type { ServedNetwork } from "../../protocol/checks.ts";
 import { createRequestParser, type RequestParser } from "../../protocol/requests.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
-import { batchSettlementMethods } from "../batch-settlement/batch-settlement-methods.ts";
 import type { TakenMethod } from "../method.ts";
-import { methods } from "../methods.ts";
+import { takenMethods } from "../taken-methods.ts";
 import type { Settling, Usage } from "./settling.ts";
 import { settlings } from "./table.ts";
 
@@ -71,4 +70,4 @@ function found<T>(entry: T | undefined, name: string): T {
 }
 
 /** All of them: those of the tables, and a scheme that the service alone knows. */
-export const waysToPay = createWaysToPay([...methods, ...batchSettlementMethods], settlings);
+export const waysToPay = createWaysToPay(takenMethods, settlings);
