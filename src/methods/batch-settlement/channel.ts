@@ -38,7 +38,8 @@ export type VoucherClaim = Voucher & { channel: ChannelConfig; totalClaimed: big
 /** The bounds of `withdrawDelay` by the contract. */
 export const withdrawDelays = { least: 900, most: 2_592_000 } as const;
 
-const types = {
+/** The types of the messages, as EIP-712 encodes them. */
+export const channelTypes = {
   channel:
     "ChannelConfig(address payer,address payerAuthorizer,address receiver,address receiverAuthorizer,address token,uint40 withdrawDelay,bytes32 salt)",
   voucher: "Voucher(bytes32 channelId,uint128 maxClaimableAmount)",
@@ -48,29 +49,33 @@ const types = {
     "ReceiveWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)",
   witness: "DepositWitness(bytes32 channelId)",
   permitted: "TokenPermissions(address token,uint256 amount)",
+  permit:
+    "PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,DepositWitness witness)",
 } as const;
 
 /** The type hashes of the messages. */
 export const channelTypehashes = {
-  channel: keccak256Text(types.channel),
-  voucher: keccak256Text(types.voucher),
-  refund: keccak256Text(types.refund),
-  claimEntry: keccak256Text(types.claimEntry),
-  claimBatch: keccak256Text(`ClaimBatch(ClaimEntry[] claims)${types.claimEntry}`),
-  receive: keccak256Text(types.receive),
-  witness: keccak256Text(types.witness),
-  permitted: keccak256Text(types.permitted),
-  permit: keccak256Text(
-    `PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,DepositWitness witness)${types.witness}${types.permitted}`,
-  ),
+  channel: keccak256Text(channelTypes.channel),
+  voucher: keccak256Text(channelTypes.voucher),
+  refund: keccak256Text(channelTypes.refund),
+  claimEntry: keccak256Text(channelTypes.claimEntry),
+  claimBatch: keccak256Text(`ClaimBatch(ClaimEntry[] claims)${channelTypes.claimEntry}`),
+  receive: keccak256Text(channelTypes.receive),
+  witness: keccak256Text(channelTypes.witness),
+  permitted: keccak256Text(channelTypes.permitted),
+  permit: keccak256Text(`${channelTypes.permit}${channelTypes.witness}${channelTypes.permitted}`),
 } as const;
+
+/** The domain of the settlement contract, besides its chain and address. */
+export const channelDomain = { name: "x402 Batch Settlement", version: "1" } as const;
 
 const separators = new Map<number, Hex>();
 
 /** The domain separator of the settlement contract on a chain. */
 export function channelSeparator(chainId: number): Hex {
-  const asset = { name: "x402 Batch Settlement", version: "1", address: batchSettlementAddress };
-  const separator = separators.get(chainId) ?? domainSeparator(asset, chainId);
+  const separator =
+    separators.get(chainId) ??
+    domainSeparator({ ...channelDomain, address: batchSettlementAddress }, chainId);
   separators.set(chainId, separator);
   return separator;
 }

@@ -1,0 +1,222 @@
+import { type Address, type Hex, isAddress, toHex } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
+import { propertyOf, zeroAddress } from "../../protocol/wire-values.ts";
+import { KitError } from "../../util/errors.ts";
+import { digestUnder, domainSeparator } from "../eip712.ts";
+import type { PermitSigner } from "../permit2/sign-permit.ts";
+import { permit2Address, permit2Separator } from "../permit2-domain.ts";
+import {
+  type ChannelConfig,
+  channelDomain,
+  channelId,
+  channelTypes,
+  depositNonce,
+  permitHash,
+  receiveHash,
+  voucherDigest,
+  withdrawDelays,
+} from "./channel.ts";
+import { batchSettlementAddress, erc3009CollectorAddress, permit2CollectorAddress } from "./contracts.ts";
+
+/*
+ * What buyers sign about channels: `paymentPayload.payload` of a deposit, a voucher and a refund, as the public client writes them.
+ * Runs in a browser.
+ */
+
+/** The payer of a channel. `payerAuthorizer` signs its vouchers: the payer by default, or another key if that is a wallet. */
+export type ChannelPayer = { address: Address; payerAuthorizer?: Address | undefined };
+
+/** The terms of an offer that determine a channel. `extra` has `receiverAuthorizer` and `withdrawDelay`. */
+export type ChannelOffer = { asset: Pick<Asset, "address">; payTo: Address; extra: unknown };
+
+/** The salt of a buyer's only channel with a shop, which a buyer without memory finds again. */
+export const usualSalt: Hex = `0x${"00".repeat(32)}`;
+
+/**
+ * The channel by which a payer accepts an offer.
+ *
+ * @throws {KitError} when the offer names nobody who may claim
+ */
+export function configFor(
+  { address: payer, payerAuthorizer = payer }: ChannelPayer,
+  { asset, payTo: receiver, extra }: ChannelOffer,
+  salt: Hex = usualSalt,
+): ChannelConfig {
+  const receiverAuthorizer = propertyOf(extra, "receiverAuthorizer");
+  if (!isAddress(receiverAuthorizer) || BigInt(receiverAuthorizer) === 0n) {
+    throw new KitError("An offer of scheme batch-settlement needs receiverAuthorizer in extra", {
+      hints: ["The shop has it from /supported, or has a key of its own."],
+    });
+  }
+  const delay = propertyOf(extra, "withdrawDelay");
+  const withdrawDelay = typeof delay === "number" ? delay : withdrawDelays.least;
+  return { payer, payerAuthorizer, receiver, receiverAuthorizer, token: asset.address, withdrawDelay, salt };
+}
+
+/** A message in both forms that signers take. */
+type Message = {
+  digest: Hex;
+  domain: { name: string; version?: string; chainId: number; verifyingContract: Address };
+  /** Encoded types, the primary one first. */
+  types: readonly [string, ...string[]];
+  message: Record<string, unknown>;
+};
+
+/** The name and the members of an encoded type: `Voucher(bytes32 channelId,uint128 maxClaimableAmount)`. */
+function readType(encoded: string) {
+  const [primaryType = "", members = ""] = encoded.slice(0, -1).split("(");
+  const fields = members.split(",").map((member) => {
+    const [type = "", name = ""] = member.split(" ");
+    return { name, type };
+  });
+  return [primaryType, fields] as const;
+}
+
+function sign(signer: PermitSigner, { digest, domain, types, message }: Message): Hex | Promise<Hex> {
+  if ("signDigest" in signer) return signer.signDigest(digest);
+  const [primaryType] = readType(types[0]);
+  return signer.signTypedData({
+    domain,
+    types: Object.fromEntries(types.map(readType)),
+    primaryType,
+    message,
+  });
+}
+
+/** A voucher as payloads have it. */
+export type WrittenVoucher = { channelId: Hex; maxClaimableAmount: string; signature: Hex };
+
+/** Signs that so much may be claimed from a channel in all, in the token's smallest unit. */
+async function signVoucher(
+  signer: PermitSigner,
+  config: ChannelConfig,
+  chainId: number,
+  maxClaimableAmount: bigint,
+): Promise<WrittenVoucher> {
+  const id = channelId(config, chainId);
+  const signature = await sign(signer, {
+    digest: voucherDigest(id, maxClaimableAmount, chainId),
+    domain: { ...channelDomain, chainId, verifyingContract: batchSettlementAddress },
+    types: [channelTypes.voucher],
+    message: { channelId: id, maxClaimableAmount },
+  });
+  return { channelId: id, maxClaimableAmount: `${maxClaimableAmount}`, signature };
+}
+
+/** What is bought with a channel. `max` is all that was charged before and the price, in the token's smallest unit. */
+export type ChannelPurchase = { config: ChannelConfig; chainId: number; max: bigint };
+
+/** Signs a purchase from what was deposited before. */
+export async function signPurchase(signer: PermitSigner, { config, chainId, max }: ChannelPurchase) {
+  const voucher = await signVoucher(signer, config, chainId, max);
+  return { type: "voucher", channelConfig: config, voucher } as const;
+}
+
+/** Asks for the rest of a channel, or for `amount` of it. `max` is what was charged in all. */
+export async function signRefund(
+  signer: PermitSigner,
+  { config, chainId, max }: ChannelPurchase,
+  amount?: bigint,
+) {
+  const voucher = await signVoucher(signer, config, chainId, max);
+  const partial = amount === undefined ? {} : { amount: `${amount}` };
+  return { type: "refund", channelConfig: config, voucher, ...partial } as const;
+}
+
+/** A deposit: `amount` in the token's smallest unit, times in unix seconds. */
+export type DepositTerms = {
+  asset: Pick<Asset, "address" | "name" | "version">;
+  /** How the tokens move. */
+  transfer: "eip3009" | "permit2";
+  amount: bigint;
+  /** Exclusive by EIP-3009, inclusive by Permit2. */
+  validBefore: bigint;
+  /** Exclusive; 0 by default. Permit2 knows none. */
+  validAfter?: bigint;
+  /** The salt of the nonce, or Permit2's nonce; random by default. */
+  salt?: Hex | undefined;
+};
+
+/** Signs a deposit and the purchase that comes with it. */
+export async function signDeposit(signer: PermitSigner, purchase: ChannelPurchase, terms: DepositTerms) {
+  const { config, chainId, max } = purchase;
+  const { message, written } =
+    terms.transfer === "permit2" ? permit(purchase, terms) : authorization(purchase, terms);
+  const signature = await sign(signer, message);
+  const voucher = await signVoucher(signer, config, chainId, max);
+  return writeDeposit(config, voucher, terms.amount, written(signature));
+}
+
+function writeDeposit(
+  channelConfig: ChannelConfig,
+  voucher: WrittenVoucher,
+  amount: bigint,
+  authorization: object,
+) {
+  return {
+    type: "deposit",
+    channelConfig,
+    voucher,
+    deposit: { amount: `${amount}`, authorization },
+  } as const;
+}
+
+type Deposit = { message: Message; written(signature: Hex): object };
+
+const randomSalt = () => toHex(globalThis.crypto.getRandomValues(new Uint8Array(32)));
+
+/** The authorization by EIP-3009, whose payee is the collector. */
+function authorization(
+  { config, chainId }: ChannelPurchase,
+  { asset, amount, validBefore, validAfter = 0n, salt = randomSalt() }: DepositTerms,
+): Deposit {
+  const { payer: from, token } = config;
+  const channel = channelId(config, chainId);
+  const nonce = depositNonce(channel, salt);
+  const { name, version } = asset;
+  const hash = receiveHash({ from, token, amount, channel, nonce }, { validAfter, validBefore });
+  const times = { validAfter: `${validAfter}`, validBefore: `${validBefore}` };
+  return {
+    message: {
+      digest: digestUnder(domainSeparator(asset, chainId), hash),
+      domain: { name, version, chainId, verifyingContract: token },
+      types: [channelTypes.receive],
+      message: { from, to: erc3009CollectorAddress, value: amount, validAfter, validBefore, nonce },
+    },
+    written: (signature) => ({ erc3009Authorization: { ...times, salt, signature } }),
+  };
+}
+
+/** The permit of Permit2, whose spender is the collector. */
+function permit(
+  { config, chainId }: ChannelPurchase,
+  { amount, validBefore: deadline, salt = randomSalt() }: DepositTerms,
+): Deposit {
+  const { payer: from, token } = config;
+  const channel = channelId(config, chainId);
+  const hash = permitHash({ from, token, amount, channel, nonce: salt }, deadline);
+  const [nonce, spender, witness] = [BigInt(salt), permit2CollectorAddress, { channelId: channel }];
+  const permitted = { token, amount: `${amount}` };
+  const signed = { from, permitted, spender, nonce: `${nonce}`, deadline: `${deadline}`, witness };
+  return {
+    message: {
+      digest: digestUnder(permit2Separator(chainId), hash),
+      domain: { name: "Permit2", chainId, verifyingContract: permit2Address },
+      types: [channelTypes.permit, channelTypes.permitted, channelTypes.witness],
+      message: { permitted: { token, amount }, spender, nonce, deadline, witness },
+    },
+    written: (signature) => ({ permit2Authorization: { ...signed, signature } }),
+  };
+}
+
+/** A deposit for an offer that is well formed and not signed: of nobody, with signatures of zeros. */
+export function exampleDeposit(offer: ChannelOffer, chainId: number, transfer: DepositTerms["transfer"]) {
+  const config = configFor({ address: zeroAddress }, offer);
+  const asset = { ...offer.asset, name: "", version: "" };
+  const terms = { asset, transfer, amount: 1n, validBefore: 1n, salt: usualSalt };
+  const purchase = { config, chainId, max: 1n };
+  const { written } = transfer === "permit2" ? permit(purchase, terms) : authorization(purchase, terms);
+  const signature: Hex = `0x${"00".repeat(65)}`;
+  const voucher = { channelId: channelId(config, chainId), maxClaimableAmount: "1", signature };
+  return writeDeposit(config, voucher, terms.amount, written(signature));
+}
