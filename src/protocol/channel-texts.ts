@@ -14,11 +14,11 @@ export const channelTexts: Readonly<Record<ChannelReason, { meaning: string; fix
   },
   erc3009_authorization_required: {
     meaning: "The offer asks for a deposit by EIP-3009.",
-    fix: "Sign an erc3009Authorization, or have the shop offer assetTransferMethod permit2.",
+    fix: "Sign a deposit by EIP-3009, or have the shop offer assetTransferMethod permit2.",
   },
   permit2_authorization_required: {
     meaning: "The offer asks for a deposit by Permit2.",
-    fix: "Sign a permit2Authorization, or have the shop offer assetTransferMethod eip3009.",
+    fix: "Sign a deposit by Permit2, or have the shop offer assetTransferMethod eip3009.",
   },
   channel_id_mismatch: {
     meaning:
@@ -53,7 +53,7 @@ export const channelTexts: Readonly<Record<ChannelReason, { meaning: string; fix
   },
   payload_authorization_valid_after: {
     meaning: "The deposit's authorization is not valid yet by the chain's clock.",
-    fix: "Sign with validAfter 0, or wait.",
+    fix: "Sign for a time that has begun, such as 0, or wait.",
   },
   receive_authorization_signature: {
     meaning:

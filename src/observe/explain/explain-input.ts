@@ -327,7 +327,8 @@ function explainSigned(
   }
   const approval = isWhole ? refuseApproval(request, now) : undefined;
   if (approval !== undefined) findings.push(explainRefused(approval, "", request));
-  if (now === undefined) return findings;
+  // What moves tokens that were moved before has no times.
+  if (now === undefined || takenMethodOf(payment).transfer === "any") return findings;
   // Behind a start that is to come, the end is looked at as well.
   const begun = { ...payment, window: { ...payment.window, first: 0n } };
   const found = new Map<string, Finding>();
