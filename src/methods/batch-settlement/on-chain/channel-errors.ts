@@ -41,7 +41,7 @@ const errors: Readonly<Record<string, string>> = {
     "The token refused the transfer: it is paused, or an account is blacklisted.",
 };
 
-const bySelector = new Map(
+const bySelector = new Map<string, { name: string; advice: string }>(
   Object.entries(errors).map(([error, advice]) => {
     const [name = ""] = error.split("(");
     return [selector(name === error ? `${error}()` : error), { name, advice }];
