@@ -15,7 +15,7 @@ export type RequirementParts = {
   /** “exact” by default. */
   scheme?: string;
   /** The members of `extra` for the payment method, beside the token's name and version. */
-  extra?: Readonly<Record<string, string>>;
+  extra?: Readonly<Record<string, string | number>>;
 };
 
 /** Requirements as public servers write them: the amount is `maxAmountRequired` in version 1, `amount` in version 2. */
@@ -27,7 +27,7 @@ export type WrittenRequirements = {
   asset: Address;
   payTo: Address;
   maxTimeoutSeconds: number;
-  extra: Readonly<Record<string, string>>;
+  extra: Readonly<Record<string, string | number>>;
   /** The rest of version 1. */
   resource?: string;
   description?: string;

@@ -1,5 +1,7 @@
-import type { Method } from "./method.ts";
-import { methods, type Scheme, type TransferMethod } from "./table.ts";
+import type { SignedPayment } from "../protocol/signed-payment.ts";
+import { payableDeposits } from "./batch-settlement/payable-deposits.ts";
+import type { Method, PayableMethod } from "./method.ts";
+import { methods, type Scheme as SchemeOfPages, type TransferMethod } from "./table.ts";
 
 /*
  * The payment methods by scheme, by how tokens move, and by what people call them. Apart from the methods, since a page needs it
@@ -9,8 +11,17 @@ import { methods, type Scheme, type TransferMethod } from "./table.ts";
 /** From the default method on. */
 const fromDefault = methods.toReversed();
 
+/** A scheme that payers know. */
+export type Scheme = SchemeOfPages | (typeof payableDeposits)[number]["scheme"];
+
+/** All that payers sign, the default one first. */
+const payable: readonly PayableMethod<Scheme, TransferMethod>[] = [...fromDefault, ...payableDeposits];
+
+/** Returns true if purchases by a scheme come from channels, which buyers keep. */
+export const keepsChannels = (scheme: string) => payableDeposits.some((one) => one.scheme === scheme);
+
 /** The schemes of the payment methods, the default one first. */
-export const schemes: readonly Scheme[] = [...new Set(fromDefault.map(({ scheme }) => scheme))];
+export const schemes: readonly Scheme[] = [...new Set(payable.map(({ scheme }) => scheme))];
 
 /** How they move tokens, the default one first. */
 export const transferMethods: readonly TransferMethod[] = [
@@ -22,14 +33,25 @@ export const transferMethods: readonly TransferMethod[] = [
  *
  * @param transfer only those that move tokens so
  */
-export function methodsOf(scheme: unknown, transfer?: string): Method<Scheme, TransferMethod>[] {
-  return fromDefault.filter(
+export function methodsOf(scheme: unknown, transfer?: string): PayableMethod<Scheme, TransferMethod>[] {
+  return payable.filter(
     (method) => method.scheme === scheme && (transfer === undefined || method.transfer === transfer),
   );
 }
 
 /** The scheme that is meant where a maximum is named, and no scheme. */
 export const maximumScheme = fromDefault.find(({ takesLess }) => takesLess)?.scheme;
+
+/**
+ * The method of a payment that was signed here.
+ *
+ * @throws Error of another one
+ */
+export function payableMethodOf({ method }: Pick<SignedPayment, "method">): PayableMethod {
+  const found = payable.find(({ name }) => name === method);
+  if (found === undefined) throw new Error(`unknown payment method: ${method}`);
+  return found;
+}
 
 /** The name of a payment method in options and reports: its scheme, or for the default scheme how tokens move. */
 export function shortNameOf({ scheme, transfer }: Pick<Method, "scheme" | "transfer">): string {

@@ -26,6 +26,7 @@ export type MethodExtra = {
   assetTransferMethod?: string;
   facilitatorAddress?: Address;
   receiverAuthorizer?: Address;
+  withdrawDelay?: number;
 };
 
 /** The part of a payment method's off-chain half that the service needs. */
@@ -81,6 +82,24 @@ export type Method<Scheme extends string = string, Transfer extends string = str
   write(payment: SignedPayment): object;
   /** The signed message, member by member, for a person. */
   describe(payment: SignedPayment): Promise<readonly SignedMember[]>;
+};
+
+/** The part of a payment method's off-chain half that payers need. */
+export type PayableMethod<Scheme extends string = string, Transfer extends string = string> = Pick<
+  Method<Scheme, Transfer>,
+  | "name"
+  | "scheme"
+  | "transfer"
+  | "versions"
+  | "takesLess"
+  | "spender"
+  | "extra"
+  | "offerNeeds"
+  | "sign"
+  | "write"
+> & {
+  /** True if the payee must not be the facilitator contract, which would forward nothing. */
+  readonly paysPlain?: boolean;
 };
 
 /** How payments of a version may be made on a network, for `GET /supported`; first the way that needs nothing in `extra`. */

@@ -1,19 +1,19 @@
 import { membersOf } from "../util/json.ts";
 import type { MethodForPeople, Terms } from "./for-people.ts";
-import type { Method } from "./method.ts";
+import type { Method, PayableMethod } from "./method.ts";
 import { methodsOf, schemes, shortNameOf } from "./method-lists.ts";
 import type { MethodView } from "./method-view.ts";
 import { halves } from "./table-for-people.ts";
 
 /** The method by which an offer is to be paid; undefined for another scheme. */
-export function methodOfOffer({ scheme, extra }: Terms): Method | undefined {
+export function methodOfOffer({ scheme, extra }: Terms): PayableMethod | undefined {
   const { assetTransferMethod } = membersOf(extra);
   const able = methodsOf(scheme);
   return able.find(({ transfer }) => transfer === assetTransferMethod) ?? able[0];
 }
 
 /** The half of a method; the default one without a method. */
-export function halfOf(method: Method | undefined): MethodForPeople {
+export function halfOf(method: Pick<Method, "name"> | undefined): MethodForPeople {
   return halves.find(({ names }) => method !== undefined && names.includes(method.name)) ?? halves[0];
 }
 

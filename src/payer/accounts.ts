@@ -29,7 +29,7 @@ export const harnessAccounts = {
   },
   /** Signs claims and refunds of channels for shops that leave it to the facilitator. */
   authorizer: {
-    address: "0xFf59497f1Ed293Bbcf4977D8BDB81e4A878498b4",
+    address: harnessAddresses.authorizer,
     privateKey: "0xcb927a6fd347508113d2bf117a5e8e91efa666ebcca963e0b52bc6f209911f30",
   },
   pauser: {

@@ -70,6 +70,7 @@ export const harnessAddresses = {
   operator: "0x750bAd95cdbC92De8024b090caE68D6202FE5b74",
   admin: "0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd",
   recipient: "0xFf85c7DD609eEF8C98199F798B1D6227A3426520",
+  authorizer: "0xFf59497f1Ed293Bbcf4977D8BDB81e4A878498b4",
 } as const satisfies Record<string, Address>;
 
 /**

@@ -1,4 +1,4 @@
-import { methodOf } from "../methods/methods.ts";
+import { payableMethodOf } from "../methods/method-lists.ts";
 import type { PayerTerms } from "../methods/payer-terms.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import type { Address } from "../protocol/hex.ts";
@@ -45,7 +45,7 @@ export async function signOrder(
   );
   const sent = broken === "no_signature" ? { ...payment, signature: "0x" as const } : payment;
   const amount = jsonAmount(order.amount, units);
-  const isLess = amount !== undefined && methodOf(payment).takesLess;
+  const isLess = amount !== undefined && payableMethodOf(payment).takesLess;
   const { request: body, settleRequest: settleBody } = bodiesOf(offer, sent, {
     amount: isLess ? toUnits(amount, offer.asset) : undefined,
   });

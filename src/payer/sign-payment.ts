@@ -1,12 +1,12 @@
 import { buildRequirements, type WrittenRequirements, writePayload } from "../methods/build-request.ts";
 import { type AuthorizationSigner, createDigestSigner } from "../methods/exact-eip3009/authorization.ts";
-import type { Method } from "../methods/method.ts";
-import { methodsOf } from "../methods/method-lists.ts";
-import { methodOf, type Scheme, type TransferMethod } from "../methods/methods.ts";
+import type { PayableMethod } from "../methods/method.ts";
+import { methodsOf, payableMethodOf, type Scheme } from "../methods/method-lists.ts";
+import type { TransferMethod } from "../methods/methods.ts";
 import type { PayerTerms } from "../methods/payer-terms.ts";
 import { timesFrom } from "../methods/payment-times.ts";
 import type { PayerSigner } from "../methods/permit2/sign-permit.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
+import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
 import { type Asset, isPaidBy, type Network } from "../protocol/networks.ts";
 import { encodeHeader } from "../protocol/payment-headers.ts";
 import type { X402Version } from "../protocol/requests.ts";
@@ -14,7 +14,7 @@ import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { KitError } from "../util/errors.ts";
 import { membersOf } from "../util/json.ts";
 import { nearest } from "../util/text.ts";
-import { tokenNamed } from "./local-chains.ts";
+import { harnessAddresses, tokenNamed } from "./local-chains.ts";
 import { type Amount, type PaymentTerms, toUnits, usual } from "./terms.ts";
 import { type TestPayer, type TestPayerName, testPayers } from "./test-payers.ts";
 import { wrapForUndeployed } from "./undeployed-wallet.ts";
@@ -66,7 +66,7 @@ export type PayingNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
 export function methodFor(
   { scheme = usual.scheme, method: transfer }: Pick<PaymentTerms, "scheme" | "method">,
   asset: Asset,
-): Method<Scheme, TransferMethod> {
+): PayableMethod<Scheme, TransferMethod> {
   const able = methodsOf(scheme);
   const usualOne = able.find((method) => isPaidBy(asset, method.transfer)) ?? able[0];
   const found = transfer === undefined ? usualOne : able.find((method) => method.transfer === transfer);
@@ -109,7 +109,7 @@ export function agree<N extends PayingNetwork>(
   const { validForSeconds = usual.validForSeconds } = terms;
   const network = findNetworkNamed(networks, terms.network);
   const asset = tokenNamed(network, terms.asset);
-  const { scheme, transfer: method, versions, takesLess } = methodFor(terms, asset);
+  const { scheme, transfer: method, versions, takesLess, paysPlain } = methodFor(terms, asset);
   if (!versions.includes(x402Version)) {
     throw new KitError(`Version ${x402Version} of x402 has no payments by ${method}`, {
       hints: [`Leave x402Version out, or ask for ${versions.join(" or ")}.`],
@@ -124,9 +124,28 @@ export function agree<N extends PayingNetwork>(
   const isWithin = takesLess && given !== undefined && given < hundredth;
   const value = read(terms.max) ?? (isWithin ? hundredth : (given ?? hundredth));
   const payTo = terms.payTo ?? network.payTo;
+  if (paysPlain === true) requirePlain(payTo, network);
   const offer = { x402Version, network, scheme, method, asset, payTo, value, validForSeconds };
   return { ...makeOffer(offer, resource), amount: given ?? value };
 }
+
+/**
+ * Requires a payee that is not the facilitator contract, for schemes whose payments it would not forward.
+ *
+ * @throws {KitError} when it is
+ */
+export function requirePlain(
+  payTo: Address,
+  { facilitatorContract }: Pick<PayingNetwork, "facilitatorContract">,
+): void {
+  if (!sameAddress(payTo, facilitatorContract)) return;
+  throw new KitError("Scheme batch-settlement pays plain receivers, not the facilitator contract", {
+    hints: ["Start it with the option payTo (`up --pay-to recipients`), or name another payTo."],
+  });
+}
+
+/** The facilitator's part of an offer, on local chains. */
+const shopTerms = { receiverAuthorizer: harnessAddresses.authorizer } as const;
 
 /** Writes an offer as a shop does. */
 export function makeOffer<N extends Omit<PayingNetwork, "payTo" | "asset">>(
@@ -134,7 +153,7 @@ export function makeOffer<N extends Omit<PayingNetwork, "payTo" | "asset">>(
   url: string,
 ): OwnOffer<N> {
   const { scheme, method, network, asset, value: amount } = offer;
-  const extra = methodsOf(scheme, method)[0]?.extra({ ...network, assets: [asset] }) ?? {};
+  const extra = methodsOf(scheme, method)[0]?.extra({ ...shopTerms, ...network, assets: [asset] }) ?? {};
   return {
     ...offer,
     written: buildRequirements({ ...offer, amount, resource: url, extra }),
@@ -165,7 +184,7 @@ export function bodiesOf<Written extends { network: string }, Resource>(
   { amount, extensions }: { amount?: bigint | undefined; extensions?: object | undefined } = {},
 ) {
   const { x402Version, written } = offer;
-  const paymentPayload = writePayload(offer, methodOf(payment).write(payment), extensions);
+  const paymentPayload = writePayload(offer, payableMethodOf(payment).write(payment), extensions);
   const request = { x402Version, paymentPayload, paymentRequirements: written };
   const isLess = amount !== undefined && amount !== payment.limit;
   const settled = isLess ? { ...written, amount: `${amount}` } : written;
@@ -179,7 +198,11 @@ export function headerOf(x402Version: X402Version, paymentPayload: object): { na
 }
 
 /** Signs typed data of EIP-3009, and digests of anything. */
-export type KeySigner = AuthorizationSigner & { signDigest(digest: Hex): Hex };
+export type KeySigner = AuthorizationSigner & {
+  signDigest(digest: Hex): Hex;
+  /** The account of the key, if the payer is a wallet. */
+  readonly owner?: Address | undefined;
+};
 
 /**
  * Makes a signer for an account, which signs in the way of its kind: a plain signature for an account with a key, delegated or not,
@@ -190,13 +213,14 @@ export type KeySigner = AuthorizationSigner & { signDigest(digest: Hex): Hex };
  * @param sign signs a digest with a key
  */
 export function signerFor(
-  payer: TestPayerName | Pick<TestPayer, "address" | "privateKey">,
+  payer: TestPayerName | Pick<TestPayer, "address" | "privateKey" | "owner">,
   sign: (digest: Hex, privateKey: Hex) => Hex,
 ): KeySigner {
-  const { address, privateKey } = typeof payer === "string" ? testPayers[payer] : payer;
+  const { address, privateKey, owner }: Pick<TestPayer, "address" | "privateKey" | "owner"> =
+    typeof payer === "string" ? testPayers[payer] : payer;
   const signDigest = (digest: Hex): Hex => {
     const signature = sign(digest, privateKey);
     return payer === "undeployedWallet" ? wrapForUndeployed(signature) : signature;
   };
-  return { ...createDigestSigner(address, signDigest), signDigest };
+  return { ...createDigestSigner(address, signDigest), signDigest, owner };
 }

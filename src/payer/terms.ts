@@ -1,5 +1,5 @@
-import { schemes, transferMethods } from "../methods/method-lists.ts";
-import type { Scheme, TransferMethod } from "../methods/methods.ts";
+import { type Scheme, schemes, transferMethods } from "../methods/method-lists.ts";
+import type { TransferMethod } from "../methods/methods.ts";
 import type { Address } from "../protocol/hex.ts";
 import type { Asset, NetworkName } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";

@@ -1,16 +1,20 @@
 import { readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { methodsOf } from "../../methods/method-lists.ts";
-import type { Scheme, TransferMethod } from "../../methods/methods.ts";
+import type { SignedPurchase } from "../../methods/batch-settlement/channel-buyer.ts";
+import { writePayload } from "../../methods/build-request.ts";
+import { methodsOf, type Scheme } from "../../methods/method-lists.ts";
+import type { TransferMethod } from "../../methods/methods.ts";
 import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
 import { readOffer } from "../../payer/read-offer.ts";
-import { bodiesOf, headerOf, methodFor, signOffer } from "../../payer/sign-payment.ts";
+import { bodiesOf, headerOf, methodFor, requirePlain, signOffer } from "../../payer/sign-payment.ts";
 import { type Amount, toUnits } from "../../payer/terms.ts";
 import type { Address } from "../../protocol/hex.ts";
+import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { KitError } from "../../util/errors.ts";
 import { requireGiven, type Wanted } from "../../util/given.ts";
 import { deploymentOf, type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
+import { createLocalChannels, type LocalChannels } from "../control/local-channels.ts";
 import { type Payer, type PaymentSpec, paymentSpec, readPayer } from "../control/pay.ts";
 
 /** The answer of a shop. If it refuses the payment with another 402, `findings` say how the payment differs from its offers. */
@@ -47,33 +51,49 @@ export function createHarnessBuyer(
   options: BuyerOptions,
 ): HarnessBuyer {
   requireGiven(options, buyerOptions, "options");
-  readPayer(payer);
-  const buyer = { description, payer, ...options };
+  const channels = createLocalChannels(readPayer(payer), description);
+  const buyer = { description, payer, channels, ...options };
   return {
     async fetch(url, init) {
       const first = await fetch(url, init);
       if (first.status !== 402) return first;
-      const headers = new Headers(init?.headers);
-      const payment = await pay(buyer, first);
-      for (const [name, value] of Object.entries(payment)) headers.set(name, value);
-      const answer = await fetch(url, { ...init, headers });
-      if (answer.status !== 402) return answer;
-      return Object.assign(answer, { findings: await compare(payment, answer, description) });
+      const offer = await offerOf(buyer, first);
+      async function send({ headers: payment }: Purchase): Promise<Response> {
+        const headers = new Headers(init?.headers);
+        for (const [name, value] of Object.entries(payment)) headers.set(name, value);
+        return fetch(url, { ...init, headers });
+      }
+      return buyer.channels.inTurn(offer, async () => {
+        let purchase = await sign(buyer, offer);
+        let answer = await send(purchase);
+        if (answer.status === 402 && purchase.channel?.recover(decode(answer, "PAYMENT-REQUIRED"))) {
+          purchase = await sign(buyer, offer);
+          answer = await send(purchase);
+        }
+        if (answer.status !== 402) {
+          purchase.channel?.learn(decode(answer, "PAYMENT-RESPONSE"));
+          return answer;
+        }
+        return Object.assign(answer, { findings: await compare(purchase.headers, answer, description) });
+      });
     },
     async sign(url, init) {
       const response = await fetch(url, init);
-      if (response.status === 402) return pay(buyer, response);
+      if (response.status === 402) return (await sign(buyer, await offerOf(buyer, response))).headers;
       throw new KitError(`The shop at ${response.url} answers ${response.status}, and asks for no payment`);
     },
   };
 }
 
-type Buyer = BuyerOptions & { description: HarnessDescription; payer: Payer };
+type Buyer = BuyerOptions & { description: HarnessDescription; payer: Payer; channels: LocalChannels };
 
-async function pay(
-  { description, payer, x402Version: wanted, validForSeconds }: Buyer,
-  response: Response,
-): Promise<Record<string, string>> {
+/** A payment as it travels, and the channel that it is made from, if it is. */
+type Purchase = { headers: Record<string, string>; channel?: SignedPurchase | undefined };
+
+const decode = ({ headers }: Response, name: string) => decodeHeader(headers.get(name) ?? "");
+
+/** The offer of a 402 that is to be paid. */
+async function offerOf({ description, x402Version: wanted, validForSeconds }: Buyer, response: Response) {
   const shop = `The shop at ${response.url}`;
   // A shop of both versions has the one in a header, and the other in the body.
   const header = wanted === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
@@ -83,11 +103,21 @@ async function pay(
   if (wanted !== undefined && wanted !== offer.x402Version) {
     throw new KitError(`${shop} asks for payments of version ${offer.x402Version}, not ${wanted}`);
   }
+  return { ...offer, validForSeconds: validForSeconds ?? offer.validForSeconds };
+}
+
+async function sign(
+  { payer, channels }: Buyer,
+  offer: Awaited<ReturnType<typeof offerOf>>,
+): Promise<Purchase> {
   const now = await readHeadTime(createLocalRpc(offer.network.rpcUrl), offer.network.name);
-  const seconds = validForSeconds ?? offer.validForSeconds;
-  const payment = await signOffer(readPayer(payer), { ...offer, validForSeconds: seconds }, now);
-  const { name, value } = headerOf(offer.x402Version, bodiesOf(offer, payment).request.paymentPayload);
-  return { [name]: value };
+  const channel = await channels.sign(offer, now);
+  const payload =
+    channel === undefined
+      ? bodiesOf(offer, await signOffer(readPayer(payer), offer, now)).request.paymentPayload
+      : writePayload(offer, channel.payload);
+  const { name, value } = headerOf(offer.x402Version, payload);
+  return { headers: { [name]: value }, channel };
 }
 
 /** Compares a refused payment with the offers of the second 402. */
@@ -152,7 +182,9 @@ export function describeShop(
   const running = requireRunning(description, network);
   const { caip2 } = running;
   const asset = tokenNamed(running, options.asset);
-  const { scheme, transfer } = methodFor(options, asset);
+  const { scheme, transfer, paysPlain } = methodFor(options, asset);
+  const payTo = payToOf(description, network, apiKey);
+  if (paysPlain === true) requirePlain(payTo, running);
   const isUsual = transfer === methodsOf(scheme)[0]?.transfer;
   const headers = { Authorization: `Bearer ${apiKey}` };
   const { address, name, version } = asset;
@@ -164,7 +196,7 @@ export function describeShop(
     accepts: {
       scheme,
       network: caip2,
-      payTo: payToOf(description, network, apiKey),
+      payTo,
       price: { asset: address, amount: `${toUnits(amount, asset)}`, extra: { name, version } },
       ...(!isUsual && { extra: { assetTransferMethod: transfer } }),
     },

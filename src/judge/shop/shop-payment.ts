@@ -1,5 +1,5 @@
 import type { AuthorizationTerms } from "../../methods/exact-eip3009/authorization.ts";
-import { methodsOf, shortNameOf } from "../../methods/method-lists.ts";
+import { keepsChannels, methodsOf, shortNameOf } from "../../methods/method-lists.ts";
 import type { PaymentTimes } from "../../methods/payment-times.ts";
 import { findChallenge, readOffers } from "../../payer/read-offer.ts";
 import { createPayerSigner } from "../../payer/sign-as.ts";
@@ -25,11 +25,16 @@ export function takesLess({ scheme, method }: Pick<Terms, "scheme" | "method">):
   return methodsOf(scheme, method).some((one) => one.takesLess);
 }
 
-/** The offers of a 402 of either version: version 2 has them in a header, version 1 in the body. */
+/**
+ * The offers of a 402 of either version that are paid alone: version 2 has them in a header, version 1 in the body. Buyers who keep
+ * channels are not judged here.
+ */
 export function readTerms({ headers, body }: Answer, { all }: NetworkRegistry): Terms[] {
   const networks = all.map((network) => ({ ...network, asset: network.usdc }));
   const challenges = [findChallenge(headers.get("payment-required") ?? ""), findChallenge(parseJson(body))];
-  return challenges.flatMap((challenge) => (challenge === undefined ? [] : readOffers(challenge, networks)));
+  return challenges
+    .flatMap((challenge) => (challenge === undefined ? [] : readOffers(challenge, networks)))
+    .filter(({ scheme }) => !keepsChannels(scheme));
 }
 
 /** How a payment deviates from the shop's terms. */

@@ -32,7 +32,8 @@ import {
   readVoucher,
 } from "./payloads.ts";
 
-const scheme = "batch-settlement";
+/** The name of the scheme. */
+export const scheme = "batch-settlement";
 
 /** The scheme's names for what all methods refuse. */
 function namesOf(own: {
@@ -117,7 +118,7 @@ function signedDeposit(payment: SignedPayment): SignedDeposit {
 }
 
 /** A deposit into a channel by EIP-3009, which opens the channel if it is the first. */
-const deposit: TakenMethod<typeof scheme, "eip3009"> = {
+export const deposit: TakenMethod<typeof scheme, "eip3009"> = {
   ...common,
   name: channelMethods.deposit,
   transfer: "eip3009",
@@ -140,7 +141,7 @@ const deposit: TakenMethod<typeof scheme, "eip3009"> = {
 };
 
 /** The same by Permit2. */
-const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
+export const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
   ...common,
   name: channelMethods.permit2Deposit,
   transfer: "permit2",

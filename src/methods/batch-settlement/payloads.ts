@@ -200,6 +200,33 @@ export function readPermit2Deposit(payload: Part): SignedPayment {
   };
 }
 
+/** `paymentPayload.payload` of a deposit, as public clients write it. */
+export function writeDeposit(payment: SignedPayment): object {
+  const { config, voucher, salt, permit } = depositOf(payment);
+  const { signature, window, nonce } = payment;
+  const times = { validAfter: `${window.first - 1n}`, validBefore: `${window.last + 1n}` };
+  const authorization =
+    permit === undefined
+      ? { erc3009Authorization: { ...times, salt, signature } }
+      : {
+          permit2Authorization: {
+            from: permit.from,
+            permitted: { token: permit.token, amount: `${permit.amount}` },
+            spender: permit.spender,
+            nonce: `${BigInt(nonce)}`,
+            deadline: `${window.last}`,
+            witness: { channelId: permit.channelId },
+            signature,
+          },
+        };
+  return {
+    type: "deposit",
+    channelConfig: config,
+    voucher: { ...voucher, maxClaimableAmount: `${voucher.maxClaimableAmount}` },
+    deposit: { amount: `${payment.limit}`, authorization },
+  };
+}
+
 /** The members of what is no deposit: its nonce is one of its own content, and it moves nothing of a payer's. */
 function action(
   method: (typeof channelMethods)[keyof typeof channelMethods],

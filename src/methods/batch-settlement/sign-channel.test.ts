@@ -89,7 +89,7 @@ describe.each(transfers)("deposits by %s", (transfer) => {
     const own: Hex[] = [];
     const signer = createPayerSigner(privateKey);
     const digestSigner = {
-      address,
+      ...signer,
       signDigest(digest: Hex) {
         own.push(digest);
         return signer.signDigest(digest);

@@ -1,9 +1,9 @@
 import { type Address, type Hex, isAddress, toHex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
-import { propertyOf, zeroAddress } from "../../protocol/wire-values.ts";
+import { parseUint256, propertyOf, zeroAddress } from "../../protocol/wire-values.ts";
 import { KitError } from "../../util/errors.ts";
 import { digestUnder, domainSeparator } from "../eip712.ts";
-import type { PermitSigner } from "../permit2/sign-permit.ts";
+import type { PaymentSigner } from "../payer-terms.ts";
 import { permit2Address, permit2Separator } from "../permit2-domain.ts";
 import {
   type ChannelConfig,
@@ -23,8 +23,8 @@ import { batchSettlementAddress, erc3009CollectorAddress, permit2CollectorAddres
  * Runs in a browser.
  */
 
-/** The payer of a channel. `payerAuthorizer` signs its vouchers: the payer by default, or another key if that is a wallet. */
-export type ChannelPayer = { address: Address; payerAuthorizer?: Address | undefined };
+/** The payer of a channel. If it is a wallet, its owner's key signs the vouchers. */
+export type ChannelPayer = { address: Address; owner?: Address | undefined };
 
 /** The terms of an offer that determine a channel. `extra` has `receiverAuthorizer` and `withdrawDelay`. */
 export type ChannelOffer = { asset: Pick<Asset, "address">; payTo: Address; extra: unknown };
@@ -38,7 +38,7 @@ export const usualSalt: Hex = `0x${"00".repeat(32)}`;
  * @throws {KitError} when the offer names nobody who may claim
  */
 export function configFor(
-  { address: payer, payerAuthorizer = payer }: ChannelPayer,
+  { address: payer, owner: payerAuthorizer = payer }: ChannelPayer,
   { asset, payTo: receiver, extra }: ChannelOffer,
   salt: Hex = usualSalt,
 ): ChannelConfig {
@@ -72,7 +72,7 @@ function readType(encoded: string) {
   return [primaryType, fields] as const;
 }
 
-function sign(signer: PermitSigner, { digest, domain, types, message }: Message): Hex | Promise<Hex> {
+function sign(signer: PaymentSigner, { digest, domain, types, message }: Message): Hex | Promise<Hex> {
   if ("signDigest" in signer) return signer.signDigest(digest);
   const [primaryType] = readType(types[0]);
   return signer.signTypedData({
@@ -88,7 +88,7 @@ export type WrittenVoucher = { channelId: Hex; maxClaimableAmount: string; signa
 
 /** Signs that so much may be claimed from a channel in all, in the token's smallest unit. */
 async function signVoucher(
-  signer: PermitSigner,
+  signer: PaymentSigner,
   config: ChannelConfig,
   chainId: number,
   maxClaimableAmount: bigint,
@@ -107,20 +107,30 @@ async function signVoucher(
 export type ChannelPurchase = { config: ChannelConfig; chainId: number; max: bigint };
 
 /** Signs a purchase from what was deposited before. */
-export async function signPurchase(signer: PermitSigner, { config, chainId, max }: ChannelPurchase) {
+export async function signPurchase(signer: PaymentSigner, { config, chainId, max }: ChannelPurchase) {
   const voucher = await signVoucher(signer, config, chainId, max);
   return { type: "voucher", channelConfig: config, voucher } as const;
 }
 
 /** Asks for the rest of a channel, or for `amount` of it. `max` is what was charged in all. */
 export async function signRefund(
-  signer: PermitSigner,
+  signer: PaymentSigner,
   { config, chainId, max }: ChannelPurchase,
   amount?: bigint,
 ) {
   const voucher = await signVoucher(signer, config, chainId, max);
   const partial = amount === undefined ? {} : { amount: `${amount}` };
   return { type: "refund", channelConfig: config, voucher, ...partial } as const;
+}
+
+/**
+ * How much to deposit for a purchase: what the shop suggests, or five times the price, and at least what is missing.
+ */
+export function depositFor(price: bigint, extra: unknown, missing: bigint): bigint {
+  const announced = propertyOf(extra, "minDeposit");
+  const suggested = typeof announced === "string" ? (parseUint256(announced) ?? 0n) : 0n;
+  const target = suggested > 0n && suggested >= price ? suggested : 5n * price;
+  return missing > target ? missing : target;
 }
 
 /** A deposit: `amount` in the token's smallest unit, times in unix seconds. */
@@ -138,7 +148,7 @@ export type DepositTerms = {
 };
 
 /** Signs a deposit and the purchase that comes with it. */
-export async function signDeposit(signer: PermitSigner, purchase: ChannelPurchase, terms: DepositTerms) {
+export async function signDeposit(signer: PaymentSigner, purchase: ChannelPurchase, terms: DepositTerms) {
   const { config, chainId, max } = purchase;
   const { message, written } =
     terms.transfer === "permit2" ? permit(purchase, terms) : authorization(purchase, terms);
@@ -163,7 +173,8 @@ function writeDeposit(
 
 type Deposit = { message: Message; written(signature: Hex): object };
 
-const randomSalt = () => toHex(globalThis.crypto.getRandomValues(new Uint8Array(32)));
+/** A salt that no other channel or deposit has. */
+export const randomSalt = () => toHex(globalThis.crypto.getRandomValues(new Uint8Array(32)));
 
 /** The authorization by EIP-3009, whose payee is the collector. */
 function authorization(

@@ -26,7 +26,12 @@ export type PayerSigner = {
 /** The same, or what signs digests. */
 export type PermitSigner =
   | PayerSigner
-  | { readonly address: Address; signDigest(digest: Hex): Hex | Promise<Hex> };
+  | {
+      readonly address: Address;
+      /** The account of the key that signs, if the address is a wallet's. */
+      readonly owner?: Address | undefined;
+      signDigest(digest: Hex): Hex | Promise<Hex>;
+    };
 
 /** The terms of a payer: a permit with usual values for nonce, spender and beginning. */
 export type PermitTerms = Pick<Permit, "token" | "amount" | "to" | "deadline"> & {

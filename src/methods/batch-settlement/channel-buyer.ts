@@ -1,0 +1,141 @@
+import { type Address, type Hex, isBytes, keccak256Text, sameAddress, wordAt } from "../../protocol/hex.ts";
+import type { Asset } from "../../protocol/networks.ts";
+import { parseUint256, propertyOf } from "../../protocol/wire-values.ts";
+import { KitError } from "../../util/errors.ts";
+import type { PaymentSigner } from "../payer-terms.ts";
+import { type ChannelConfig, channelId, voucherDigest } from "./channel.ts";
+import { batchSettlementAddress } from "./contracts.ts";
+import {
+  type ChannelOffer,
+  configFor,
+  type DepositTerms,
+  depositFor,
+  signDeposit,
+  signPurchase,
+} from "./sign-channel.ts";
+
+/*
+ * A buyer that keeps its channels: it deposits once, signs a voucher for each purchase, and deposits again when the rest does not
+ * cover the price. What a channel holds is read from the chain each time; what was charged is known from the shop's receipts.
+ */
+
+/** An offer to be paid from a channel. `value` is the price, in the token's smallest unit. */
+export type PurchaseOffer = ChannelOffer & {
+  chainId: number;
+  asset: Pick<Asset, "address" | "name" | "version">;
+  value: bigint;
+  transfer: DepositTerms["transfer"];
+  /** Until when a deposit may be submitted, in unix seconds. */
+  until: bigint;
+};
+
+/** What a buyer needs besides its key. */
+export type ChannelTools = {
+  /** Calls a contract of a chain at the newest block. */
+  call(chainId: number, to: Address, data: Hex): Promise<unknown>;
+  /** Recovers the key that signed a digest. */
+  recover(digest: Hex, signature: Hex): Address | undefined;
+};
+
+/** A purchase that is signed and not answered yet. */
+export type SignedPurchase = {
+  /** `paymentPayload.payload`. */
+  payload: object;
+  /** Learns from a success what the shop has charged: `receipt` is its `PAYMENT-RESPONSE`. */
+  learn(receipt: unknown): void;
+  /**
+   * Learns from another 402 what was charged before, if the shop proves it with this payer's own voucher.
+   *
+   * @returns true if that was not known: signed again, the purchase may be taken
+   */
+  recover(challenge: unknown): boolean;
+};
+
+export type ChannelBuyer = {
+  /**
+   * Signs a purchase: a voucher, with a deposit if the channel does not cover it.
+   *
+   * @throws {KitError} when the offer names nobody who may claim, or the chain could not be read
+   */
+  sign(offer: PurchaseOffer): Promise<SignedPurchase>;
+};
+
+/** Makes a buyer that knows nothing yet. Purchases by one channel must come one after the other. */
+export function createChannelBuyer(signer: PaymentSigner, { call, recover }: ChannelTools): ChannelBuyer {
+  const chargedBy = new Map<Hex, bigint>();
+
+  /** What a channel holds, and how much of it the shop has claimed. */
+  async function read(chainId: number, id: Hex): Promise<{ balance: bigint; claimed: bigint }> {
+    const data: Hex = `0x${channelsSelector}${id.slice(2)}`;
+    const result = await call(chainId, batchSettlementAddress, data);
+    const [balance, claimed] = isBytes(result) ? [wordAt(result, 0), wordAt(result, 1)] : [];
+    if (balance === undefined || claimed === undefined) {
+      throw new KitError("The chain has no contract of scheme batch-settlement", {
+        hints: [`It stands at ${batchSettlementAddress}, on chains with the rules of Cancun.`],
+      });
+    }
+    return { balance: BigInt(`0x${balance}`), claimed: BigInt(`0x${claimed}`) };
+  }
+
+  return {
+    async sign(offer) {
+      const { chainId, value, extra } = offer;
+      const config = configFor(signer, offer);
+      const id = channelId(config, chainId);
+      const { balance, claimed } = await read(chainId, id);
+      const charged = larger(chargedBy.get(id) ?? 0n, claimed);
+      const purchase = { config, chainId, max: charged + value };
+      const missing = purchase.max - balance;
+      const payload =
+        missing > 0n
+          ? await signDeposit(signer, purchase, {
+              ...offer,
+              amount: depositFor(value, extra, missing),
+              validBefore: offer.until,
+            })
+          : await signPurchase(signer, purchase);
+      return {
+        payload,
+        learn(receipt) {
+          const amount = amountOf(propertyOf(receipt, "extra"), "chargedAmount");
+          // More than the price was not agreed to; what it signs for stays bounded by its own sum.
+          if (amount !== undefined && amount <= value) chargedBy.set(id, charged + amount);
+        },
+        recover(challenge) {
+          const proven = provenCharge(challenge, { config, chainId, recover });
+          if (proven === undefined) return false;
+          chargedBy.set(id, proven);
+          return larger(proven, claimed) !== charged;
+        },
+      };
+    },
+  };
+}
+
+const larger = (one: bigint, other: bigint) => (one > other ? one : other);
+
+const channelsSelector = keccak256Text("channels(bytes32)").slice(2, 10);
+
+const amountOf = (members: unknown, name: string): bigint | undefined => {
+  const text = propertyOf(members, name);
+  return (typeof text === "string" ? parseUint256(text) : null) ?? undefined;
+};
+
+/** The charged sum that a 402 says, if it comes with a voucher of this channel that covers it. */
+function provenCharge(
+  challenge: unknown,
+  { config, chainId, recover }: { config: ChannelConfig; chainId: number; recover: ChannelTools["recover"] },
+): bigint | undefined {
+  const accepts = propertyOf(challenge, "accepts");
+  for (const offer of Array.isArray(accepts) ? accepts : []) {
+    const extra = propertyOf(offer, "extra");
+    const voucher = propertyOf(extra, "voucherState");
+    const charged = amountOf(propertyOf(extra, "channelState"), "chargedCumulativeAmount");
+    const signed = amountOf(voucher, "signedMaxClaimable");
+    const signature = propertyOf(voucher, "signature");
+    if (charged === undefined || signed === undefined || !isBytes(signature) || charged > signed) continue;
+    const signer = recover(voucherDigest(channelId(config, chainId), signed, chainId), signature);
+    if (signer !== undefined && sameAddress(signer, config.payerAuthorizer)) return charged;
+  }
+  return undefined;
+}

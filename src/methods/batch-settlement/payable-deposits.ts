@@ -1,0 +1,48 @@
+import { readPart } from "../../protocol/wire-values.ts";
+import type { MethodExtra, PayableMethod, TakenMethod } from "../method.ts";
+import { deposit, permit2Deposit, type scheme } from "./batch-settlement-methods.ts";
+import { withdrawDelays } from "./channel.ts";
+import { writeDeposit } from "./payloads.ts";
+import { configFor, depositFor, randomSalt, signDeposit } from "./sign-channel.ts";
+
+/* Deposits as payers sign them, if each payment opens a channel of its own. `channel-buyer.ts` keeps channels. */
+
+/** Makes the payers' half of a kind of deposit, which pays for one purchase. */
+function payable<Transfer extends "eip3009" | "permit2">(
+  method: TakenMethod<typeof scheme, Transfer>,
+  own: Pick<PayableMethod, "offerNeeds" | "spender"> & { extra: MethodExtra },
+): PayableMethod<typeof scheme, Transfer> {
+  const { name, transfer, versions, takesLess } = method;
+  return {
+    ...{ name, scheme: method.scheme, transfer, versions, takesLess },
+    ...own,
+    paysPlain: true,
+    extra(network) {
+      const offered = deposit.extra(network);
+      return offered && { ...offered, withdrawDelay: withdrawDelays.least, ...own.extra };
+    },
+    async sign(signer, { asset, chainId, to: payTo, value, extra, from, nonce, ...times }) {
+      const salt = nonce ?? randomSalt();
+      const payer = from === undefined ? signer : { address: from };
+      const config = configFor(payer, { asset, payTo, extra }, salt);
+      const amount = depositFor(value, extra, value);
+      const terms = { ...times, asset, transfer, amount, salt };
+      const payload = await signDeposit(signer, { config, chainId, max: value }, terms);
+      return method.read(readPart(payload, "payload", refuse), asset.address, undefined);
+    },
+    write: writeDeposit,
+  };
+}
+
+function refuse(at: string, problem: string): never {
+  throw new Error(`a deposit that was signed here is malformed: ${at} ${problem}`);
+}
+
+/** The kinds of deposit, the default one first. */
+export const payableDeposits = [
+  payable(deposit, { offerNeeds: ["name", "version", "receiverAuthorizer"], extra: {} }),
+  payable(permit2Deposit, {
+    offerNeeds: ["receiverAuthorizer"],
+    extra: { assetTransferMethod: "permit2" },
+  }),
+] as const;
