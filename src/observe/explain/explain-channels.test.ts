@@ -1,7 +1,7 @@
-import { sign } from "viem/accounts";
 import { expect, test } from "vitest";
 import { type ChannelConfig, channelId, voucherDigest } from "../../methods/batch-settlement/channel.ts";
 import { signDeposit, signPurchase } from "../../methods/batch-settlement/sign-channel.ts";
+import { createPayerSigner } from "../../payer/sign-as.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { networks } from "../../protocol/networks.ts";
@@ -31,10 +31,7 @@ const config: ChannelConfig = {
 const contracts = { mainnet: receiverAuthorizer, testnet: receiverAuthorizer } as const;
 const context = { contracts, payTo: "any", now: 1_000n } as const;
 
-const signer = (key: Hex) => ({
-  address: payer,
-  signDigest: (hash: Hex) => sign({ hash, privateKey: key, to: "hex" }),
-});
+const signer = (key: Hex) => createPayerSigner(key);
 const purchase = { config, chainId, max: 1_000n };
 const terms = { asset: usdc, transfer: "eip3009", amount: 10_000n, validBefore: 2_000n } as const;
 
