@@ -69,5 +69,4 @@ test("a channel has a card, and a withdrawal from it is news of its deposit", {
   expect((await studio.detailOf(paid?.id)).timeline.map(({ kind }) => kind)).toContain("withdrawal");
   expect(await list()).toMatchObject([{ withdrawal: { amount: "4000" } }]);
   await expect.poll(() => card.getByRole("alert").textContent(), soon).toMatch(/0.004 USDC in 1\d min/);
-  if (process.env.X402_SHOT !== undefined) await page.screenshot({ path: process.env.X402_SHOT });
 });
