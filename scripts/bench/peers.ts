@@ -8,6 +8,7 @@
 import { startReferenceFacilitator } from "../../test/support/conformance/reference-facilitator.ts";
 import { descendantsOf } from "../../test/support/processes.ts";
 import { startBareChain } from "./bare-chain.ts";
+import { signDeposits, signPurchases } from "./channels.ts";
 import { cpuMs, type Load, load, median } from "./load.ts";
 import { createReport, markdownTable, ms, sizesGiven } from "./markdown.ts";
 import { startServe } from "./serve.ts";
@@ -122,6 +123,14 @@ for (let round = 0; round < rounds; round++) {
     // The same number first, as with verifies.
     await measure(side, "settle", await signBodies(side.terms, settles, 2), settles);
     await add(`settle, ${settles} at once`, "settle", await signBodies(side.terms, settles, 2), settles);
+    if (name !== "this, up") {
+      const { deposit, vouchers } = await signPurchases(side.terms, merchant, verifies / 4);
+      await measure(side, "settle", [deposit], 1);
+      await add("batch-settlement: verify of a voucher, 50 connections", "verify", vouchers, 50);
+      const deposits = (count: number) => signDeposits(side.terms, merchant, count);
+      await add("batch-settlement: deposit, one at a time", "settle", await deposits(lone), 1);
+      await add("batch-settlement: deposit, 200 at once", "settle", await deposits(200), 200);
+    }
     await side.stop();
   }
 }

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { readFacilitatorUrl, readHttpUrl, readMoment } from "../../config/values.ts";
-import { askPayTo, askTime } from "../../harness/control/ask-chain.ts";
+import { askPolicy, askTime } from "../../harness/control/ask-chain.ts";
 import { resolveFacilitatorContracts } from "../../harness/setup/addresses.ts";
 import { comparePayment, explainHeader } from "../../observe/explain/compare-payment.ts";
 import { type ExplainContext, type Explanation, explain } from "../../observe/explain/explain-input.ts";
@@ -69,7 +69,7 @@ export const explainCommand = defineCommand({
     const ofShop = /^https?:\/\//i.test(what) ? readHttpUrl(what) : shop;
     const asked = ofShop === undefined ? undefined : await askChallenge(ofShop);
     // Public facilitators have no contract: a shop on another machine is probably theirs.
-    const usualPayTo = ofShop === undefined || isLoopbackUrl(ofShop) ? undefined : "any";
+    const usualPayTo = ofShop === undefined || isLoopbackUrl(ofShop) ? undefined : ("any" as const);
     const given = ofShop === shop ? await readWhat(what) : "";
     const { input } = readInput(given);
     const facilitatorContracts = resolveFacilitatorContracts(contractsOf(contracts));
@@ -87,10 +87,12 @@ export const explainCommand = defineCommand({
       url === undefined || network === undefined || at !== undefined
         ? undefined
         : await askTime(url, network);
+    const policy = url === undefined ? { payTo: usualPayTo, strictness: undefined } : await askPolicy(url);
     const context = {
       networks,
       contracts: facilitatorContracts,
-      payTo: payTo ?? (url === undefined ? usualPayTo : await askPayTo(url)),
+      strictness: policy.strictness,
+      payTo: payTo ?? policy.payTo,
       now: time ?? BigInt(Math.floor((at ?? Date.now()) / 1_000)),
       clock:
         time !== undefined ? `the clock at ${url}` : at === undefined ? "this machine's clock" : undefined,

@@ -3,6 +3,7 @@ import { askNode } from "../../chain/rpc/calls.ts";
 import type { KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { askPayerState } from "../../methods/on-chain/payer-state.ts";
 import type { PaymentUse } from "../../methods/on-chain/settling.ts";
+import type { Deployment } from "../../observe/explain/deployment.ts";
 import {
   createUseFinder,
   findPaymentUse,
@@ -12,7 +13,8 @@ import {
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
-import { type PayToPolicy, payToPolicies } from "../../protocol/signed-payment.ts";
+import { payToPolicies } from "../../protocol/signed-payment.ts";
+import { strictnesses } from "../../protocol/strictness.ts";
 import { requestJson } from "../../util/http-client.ts";
 import type { ControlledHarness } from "../run/running-harness.ts";
 import { askHarness, type RunningNetwork } from "./description.ts";
@@ -99,17 +101,18 @@ const supportedSchema = z.object({
   kinds: z.array(
     z.object({
       extra: z
-        .object({ payTo: z.enum(payToPolicies) })
+        .object({ payTo: z.enum(payToPolicies), strictness: z.enum(strictnesses).optional() })
         .optional()
         .catch(undefined),
     }),
   ),
 });
 
-/** Where the facilitator at a URL lets payments go, as its `/supported` says; undefined where it says nothing of it. */
-export async function askPayTo(origin: string): Promise<PayToPolicy | undefined> {
+/** By which rules the facilitator at a URL judges payments, as its `/supported` says; nothing where that does not tell. */
+export async function askPolicy(origin: string): Promise<Pick<Deployment, "payTo" | "strictness">> {
   const { kinds = [] } = supportedSchema.safeParse(await read(`${origin}/supported`)).data ?? {};
-  return kinds.find(({ extra }) => extra !== undefined)?.extra?.payTo;
+  const { payTo, strictness } = kinds.find(({ extra }) => extra !== undefined)?.extra ?? {};
+  return { payTo, strictness };
 }
 
 /** The state of payments on the local chains. */

@@ -1,6 +1,6 @@
 import { readSafeInteger } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { askPayTo } from "../../harness/control/ask-chain.ts";
+import { askPolicy } from "../../harness/control/ask-chain.ts";
 import { askHarness, deploymentOf } from "../../harness/control/description.ts";
 import type { Deployment } from "../../observe/explain/deployment.ts";
 import type { ExplainContext } from "../../observe/explain/explain-input.ts";
@@ -208,7 +208,7 @@ export async function askFacilitator(url: string): Promise<FoundFacilitator> {
       listed: Array.isArray(items) ? items.map((item) => `${membersOf(item).resource}`) : undefined,
     },
     nodes: Object.values(up?.networks ?? {}),
-    deployment: up === undefined ? { payTo: await askPayTo(url) } : deploymentOf(up),
+    deployment: up === undefined ? await askPolicy(url) : deploymentOf(up),
   };
 }
 

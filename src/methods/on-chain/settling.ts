@@ -223,7 +223,7 @@ export type Settling = {
   /** Verifies a payment that is not settled by itself, such as a voucher; `plan` is not asked for it then. */
   judge?(chain: Chain, call: SettleCall): Promise<Invalid | AnswerExtra>;
   /**
-   * Names what can be asked for again and again, such as a claim: gives it the nonce and window of the request for the same that is
+   * Names what a shop can ask for again and again, such as a claim: gives it the nonce and window of the request for the same that is
    * open, or of a new one. `known` is what the organization has asked for before.
    */
   identify?(chain: Chain, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;

@@ -19,8 +19,9 @@ import { type Asset, builtInNetworks, type Network } from "../../protocol/networ
 import type { Operation } from "../../protocol/problems.ts";
 import { powerOfTenBetween } from "../../protocol/refusals.ts";
 import { createRequestReader, type PaymentRequest, type X402Version } from "../../protocol/requests.ts";
+import { refuseAsReference } from "../../protocol/strictness.ts";
 import { type KnownTokens, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
-import { isRecord } from "../../protocol/wire-values.ts";
+import { isRecord, maxUint256 } from "../../protocol/wire-values.ts";
 import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import type { Deployment } from "./deployment.ts";
@@ -278,6 +279,11 @@ function explainRequest(
   const isZero = odd.some(({ mistake }) => mistake === "amount-zero");
   const refused = explainTerms(request, reading, pureCheckNames, context);
   findings.push(...refused.filter(({ mistake }) => !(isZero && mistake === "amount-zero")), ...odd);
+  const unlike = refuseAsReference(request, servedIn(request.knownNetwork, context));
+  const at = reading.placeOf(unlike?.at ?? "");
+  if (unlike !== undefined && at !== undefined && !findings.some((one) => one.at === at)) {
+    findings.push(explainRefused(unlike, at, request));
+  }
   if (isMadeUp) {
     const { payment, words, knownNetwork } = request;
     findings.push(...explainSize(words.limit, `${payment.limit}`, unitsAsked(terms, knownNetwork, context)));
@@ -367,9 +373,16 @@ function explainElsewhere(
 }
 
 /** A network as the facilitator serves it. */
-function servedIn(network: Network, { contracts, payTo, tokens }: ExplainContext): ServedNetwork {
-  const assets = acceptedTokens(network, tokens);
-  return { name: network.name, facilitatorContract: contracts[network.tier], payTo, assets };
+function servedIn(network: Network, { contracts, payTo, strictness, tokens }: ExplainContext): ServedNetwork {
+  return {
+    name: network.name,
+    facilitatorContract: contracts[network.tier],
+    payTo,
+    strictness,
+    // The reference facilitator takes payments for ever.
+    ...(strictness === "reference" && { maxValiditySeconds: maxUint256 }),
+    assets: acceptedTokens(network, tokens),
+  };
 }
 
 /** The tokens that the facilitator takes on a network: its USDC, unless others are configured. */

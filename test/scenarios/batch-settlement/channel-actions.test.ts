@@ -5,6 +5,7 @@ import type { RunningHarness } from "../../../src/harness/run/running-harness.ts
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { claimBatchDigest } from "../../../src/methods/batch-settlement/channel.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { localOrganization } from "../../../src/payer/test-keys.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import {
   channelRequirements,
@@ -99,6 +100,20 @@ const rivalKey = () => {
   rival ??= addRival(harness);
   return rival;
 };
+
+test("a shop that is paid at a contract claims, and pays back, where payers with code are refused", async () => {
+  const { manager, receiver, buyer, exchanges } = await openShop();
+  await chain.node.request("anvil_setCode", receiver, "0x00");
+  await harness.organizations.setLimits(localOrganization.id, "base", { refusePayersWithCode: true });
+  onTestFinished(() =>
+    harness.organizations.setLimits(localOrganization.id, "base", { refusePayersWithCode: false }),
+  );
+  await manager.claimAndSettle();
+  expect(await balanceOf(harness, receiver)).toBe(3_000n);
+  await manager.refund();
+  expect(exchanges.at(-1)?.answer).toMatchObject({ success: true });
+  expect(await balanceOf(harness, buyer.account.address)).toBe(47_000n);
+});
 
 describe("a channel is of use to the organization alone that opened it", () => {
   test("a stranger's refund, with nothing but the public config, is refused", async () => {

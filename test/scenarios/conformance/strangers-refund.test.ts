@@ -42,7 +42,7 @@ test("this kit passes it", async () => {
 test("a facilitator that signs for anybody fails it, by its answer and by the chain", async () => {
   const chain = runningChain(harness, "base");
   const chainId = chain.network.chainId;
-  const reference = await startReferenceFacilitator({ ...chain, chainId }, { channels: true });
+  const reference = await startReferenceFacilitator({ ...chain, chainId });
   try {
     const { args, env } = await ofOthers(reference.origin);
     const { code, outcome, level, differences } = await judge(args, env);
@@ -54,14 +54,13 @@ test("a facilitator that signs for anybody fails it, by its answer and by the ch
 });
 
 test("where the scheme is not listed it is not run, and the report says so", async () => {
-  const chain = runningChain(harness, "base");
-  const reference = await startReferenceFacilitator({ ...chain, chainId: chain.network.chainId });
+  const other = await startTestHarness({ networks: ["base"] });
   try {
-    const { args, env } = await ofOthers(reference.origin);
-    const { outcome, why } = await judge(args, env);
+    const { origin } = new URL(other.description.facilitator.url);
+    const { outcome, why } = await judge(["--url", origin]);
     expect(outcome).toBe("not_run");
     expect(why).toContain("batch-settlement");
   } finally {
-    await reference.close();
+    await other.close();
   }
 });

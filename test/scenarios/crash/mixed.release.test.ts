@@ -4,6 +4,7 @@ import type { Payer } from "../../../src/harness/control/pay.ts";
 import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresses.ts";
 import { type Chains, startChains } from "../../../src/harness/setup/chains.ts";
 import { createSerialQueue } from "../../../src/util/concurrency.ts";
+import { createChannelTraffic } from "../../support/crash/channel-traffic.ts";
 import { startFleet } from "../../support/crash/fleet.ts";
 import { sharedPostgres } from "../../support/databases.ts";
 import { createStage, type Stage } from "../../support/faults/stage.ts";
@@ -17,13 +18,16 @@ import { allWays, firstWays, newPayer, type Way } from "../../support/ways.ts";
 /*
  * Two instances under payments, while instances are killed and ended, the way to the node fails in every way, blocks are
  * held and the chain is reorganized, in any order, with payments in every way, through the contract and straight, some of them the
- * first ones of accounts that have approved nothing, and of wallets that are deployed with them.
+ * first ones of accounts that have approved nothing, and of wallets that are deployed with them; and under channels of
+ * batch-settlement from deposit to refund.
  * Judged by the chain when all is over.
  */
 
 const seconds = Number(process.env.MIXED_SECONDS ?? 4);
 /** Buyers who pay one payment after the other. */
 const buyers = 6;
+/** Shops that sell on channels, one after the other. */
+const shops = 2;
 /** Payers who pay for the first time, spread over the run. */
 const newPayers = Math.min(5 * seconds, 1_000);
 /** Blocks that are replaced at once, at most. */
@@ -106,6 +110,11 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
   ];
 
   let working = true;
+  const shop = await createChannelTraffic(composition.chain, fleet.ask, {
+    buyers: Math.min(seconds, 400),
+    random,
+  });
+  await alone(() => composition.chain.mine(deep));
   let mining = true;
   const blocks = (async () => {
     while (mining) {
@@ -122,6 +131,9 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
       await fleet.pay(first?.way ?? random.pick(allWays), first?.payer);
     }
   });
+  const selling = Array.from({ length: shops }, async () => {
+    while (working) await shop.sell();
+  });
   let count = 0;
   while (performance.now() < end) {
     await random.pick(troubles)();
@@ -131,11 +143,14 @@ test(`${seconds} s of deaths, faults and reorganizations: nothing is lost, paid 
   await faults.clear();
   working = false;
   fleet.troubleIsOver();
-  await Promise.all(paying);
+  await Promise.all([...paying, ...selling]);
   const findings = await fleet.judge(replaced);
+  const ofChannels = await shop.finish();
   mining = false;
   await blocks;
   await fleet.stop();
   tally(`mixed troubles, ${fleet.payments} payments, ${count} troubles in ${seconds} s`, findings);
+  tally(`mixed troubles, ${shop.channels} channels`, ofChannels);
   expect(findings).toEqual(noFindings);
+  expect(ofChannels).toEqual(noFindings);
 });

@@ -5,6 +5,7 @@ import {
   type HarnessDescription,
   harnessDescriptionSchema,
 } from "../../../src/harness/control/description.ts";
+import { orderSchema } from "../../../src/payer/payment-order.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { addressWord } from "../../../src/protocol/hex.ts";
 import { networks } from "../../../src/protocol/networks.ts";
@@ -152,6 +153,28 @@ test("explain finds a wallet as payTo wrong where a facilitator does not let pay
     (await runHere(["explain", offer ?? "", "--json", ...args])).stdout;
   expect(await mistakes()).toContain("pay-to-not-accepted");
   expect(await mistakes("--url", origin)).not.toContain("pay-to-not-accepted");
+});
+
+test("explain judges as strictly as the service that it asks", async () => {
+  const { origin } = new URL(description.facilitator.url);
+  const order = orderSchema.parse({ amount: "0.001", payTo: merchant, validForSeconds: 40 * 24 * 3_600 });
+  const { body } = (await requestJson(`${origin}/__payment`, { method: "POST", body: order })).body as {
+    body: { paymentPayload: { payload: { authorization: { from: string } } } };
+  };
+  const judge = async (...args: string[]) => {
+    const { stdout } = await runHere(["explain", JSON.stringify(body), "--pay-to", "any", "--json", ...args]);
+    return (JSON.parse(stdout).findings as { at: string }[]).map(({ at }) => at);
+  };
+  const verify = async () => (await requestJson(`${origin}/verify`, { method: "POST", body })).body;
+  // Only the specification's facilitator takes no payment that is good for longer than a month.
+  expect(await judge()).toEqual(["authorization.validBefore"]);
+  expect(await judge("--url", origin)).toEqual([]);
+  expect(await verify()).toMatchObject({ isValid: true });
+  // Only the reference facilitator looks at checksums.
+  const { authorization } = body.paymentPayload.payload;
+  authorization.from = `0x${authorization.from.slice(2).toUpperCase()}`;
+  expect(await judge("--url", origin)).toContain("authorization.from");
+  expect(await verify()).toMatchObject({ isValid: false });
 });
 
 test("conformance knows where it lets payments go, and passes", async () => {

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { startCli } from "../../support/cli.ts";
@@ -38,6 +39,13 @@ test("a buyer that signs anew when no answer comes is found to pay twice", async
   });
   expect(code).toBe(1);
 });
+
+test("the buyer that init writes neither pays twice nor loses what it has paid for", async () => {
+  const file = join(import.meta.dirname, "../../../templates/common/buyer.js");
+  const { code, bad } = await judge("client", [process.execPath, file]);
+  expect(bad).toEqual({});
+  expect(code).toBe(0);
+}, 180_000);
 
 test("a buyer that gives up is shown what it has paid for, and what would have been safe", async () => {
   const { code, stdout } = await runHere([

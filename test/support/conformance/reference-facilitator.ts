@@ -17,28 +17,21 @@ export type ReferenceFacilitator = {
   close(): Promise<void>;
 };
 
-/** Starts the public reference facilitator on a local chain. `approvals`: it sends approvals that payers have signed as transactions. `channels`: it takes scheme “batch-settlement”. */
+/** Starts the public reference facilitator on a local chain. `approvals`: it sends approvals that payers have signed as transactions. */
 export async function startReferenceFacilitator(
   chain: {
     rpcUrl: string;
     chainId: number;
     setBalance(address: Address, wei: bigint): Promise<void>;
   },
-  { approvals = false, channels = false } = {},
+  { approvals = false } = {},
 ): Promise<ReferenceFacilitator> {
   const address = privateKeyToAddress(settler);
   await chain.setBalance(address, 100n * 10n ** 18n);
   const program = fileURLToPath(new URL("reference-program.ts", import.meta.url));
   const child = spawn(
     process.execPath,
-    [
-      program,
-      chain.rpcUrl,
-      String(chain.chainId),
-      settler,
-      ...(approvals ? ["approvals"] : []),
-      ...(channels ? ["channels"] : []),
-    ],
+    [program, chain.rpcUrl, String(chain.chainId), settler, ...(approvals ? ["approvals"] : [])],
     {
       stdio: ["ignore", "pipe", "inherit"],
     },

@@ -1,12 +1,11 @@
 /**
  * The public reference facilitator (`@x402/core`, `@x402/evm`) behind plain HTTP, in a process of its own, for
  * `npm run bench:peers` and the tests of `x402-kit conformance`. Its settings and routes are those of its
- * documentation: one viem client, one key, both schemes, both versions of the protocol at the root (and below `/v1`, for the benchmark).
+ * documentation: one viem client, one key, all schemes, both versions of the protocol at the root (and below `/v1`, for the benchmark).
  *
- * node reference-program.ts RPC_URL CHAIN_ID PRIVATE_KEY [approvals] [channels]
+ * node reference-program.ts RPC_URL CHAIN_ID PRIVATE_KEY [approvals]
  *
  * approvals: also sends the approvals that payers have signed as transactions.
- * channels: also takes scheme “batch-settlement”, and signs claims and refunds with the same key.
  */
 import { createServer } from "node:http";
 import { x402Facilitator } from "@x402/core/facilitator";
@@ -21,7 +20,7 @@ import { createWalletClient, defineChain, http, publicActions } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 
-const [rpcUrl = "", chainId = "", privateKey = "", ...more] = process.argv.slice(2);
+const [rpcUrl = "", chainId = "", privateKey = "", approvals] = process.argv.slice(2);
 const chain = defineChain({
   id: Number(chainId),
   name: "local",
@@ -44,10 +43,9 @@ const signer = toFacilitatorEvmSigner({
 });
 const facilitator = new x402Facilitator()
   .register(`eip155:${chain.id}`, new ExactEvmScheme(signer))
-  .register(`eip155:${chain.id}`, new UptoEvmScheme(signer));
-if (more.includes("channels"))
-  facilitator.register(`eip155:${chain.id}`, new BatchSettlementEvmScheme(signer, account as never));
-if (more.includes("approvals")) {
+  .register(`eip155:${chain.id}`, new UptoEvmScheme(signer))
+  .register(`eip155:${chain.id}`, new BatchSettlementEvmScheme(signer, account));
+if (approvals !== undefined) {
   const send = async (transaction: `0x${string}` | { to: `0x${string}`; data: `0x${string}` }) => {
     const hash =
       typeof transaction === "string"

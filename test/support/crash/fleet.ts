@@ -20,6 +20,8 @@ export type Fleet = {
   replace(index: number, how: "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Signs a payment in one of the ways, as a payer of its own by default, has it verified, settles it until there is a verdict, and remembers that. */
   pay(way: Way, payer?: Payer): Promise<void>;
+  /** Sends a request to one of the instances; undefined without an answer. */
+  ask(operation: Operation, body: unknown): Promise<JsonResponse | undefined>;
   /** From now on every payment has to be decided within a minute. */
   troubleIsOver(): void;
   /**
@@ -77,6 +79,7 @@ export async function startFleet(
 
   return {
     origin: balancer.origin,
+    ask,
 
     async replace(index, how) {
       const old = instances[index];
