@@ -171,6 +171,11 @@ export const commands: readonly CommandEntry[] = [
     ],
     channelsShow: ["channels show", "show a channel"],
   }),
+  ...commandsOf(() => import("./commands/channel-actions.ts"), {
+    channelsClaim: ["channels claim", "claim what a shop has charged, by the vouchers that it keeps"],
+    channelsSettle: ["channels settle", "have a receiver paid what was claimed for it"],
+    channelsRefund: ["channels refund", "give a payer back what a shop has not charged, and claim the rest"],
+  }),
   ...commandsOf(() => import("./commands/reexamine.ts"), {
     settlementsReexamine: [
       "settlements reexamine",

@@ -49,6 +49,7 @@ export type VariableUser =
   | "mock"
   | "running up"
   | "buy"
+  | "channels"
   | "conformance";
 
 /** A variable of the environment. Its name is its key in {@link variables}. */
@@ -501,7 +502,7 @@ export const variables = {
     unset: "the published key of `up`",
     example: "x4k_0123456789abcdef_…",
     secret: true,
-    usedBy: ["conformance"],
+    usedBy: ["conformance", "channels"],
   },
   PAYER_PRIVATE_KEY: {
     summary:

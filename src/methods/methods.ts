@@ -3,9 +3,9 @@ import { createRequestParser } from "../protocol/requests.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { exactEip3009Method } from "./exact-eip3009/eip3009-method.ts";
 import type { Method } from "./method.ts";
-import { methods, type Scheme, type TransferMethod } from "./table.ts";
+import { methods, type TransferMethod } from "./table.ts";
 
-export { methods, type Scheme, type TransferMethod };
+export { methods, type TransferMethod };
 
 export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   const method = methods.find(({ name }) => name === payment.method);

@@ -3,6 +3,9 @@ import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { readHttpUrl, readNetwork, readOneOf, readPrice } from "../../config/values.ts";
 import { createVariableReader } from "../../config/variable-reader.ts";
 import { deploymentOf, findHarness, requireRunning } from "../../harness/control/description.ts";
+import { createLocalChannels, type LocalChannels } from "../../harness/control/local-channels.ts";
+import { writePayload } from "../../methods/build-request.ts";
+import { keepsChannels } from "../../methods/method-lists.ts";
 import { comparePayment, explainReceipt } from "../../observe/explain/compare-payment.ts";
 import type { Deployment } from "../../observe/explain/deployment.ts";
 import { explainOffers, readChallenges, saysTheSame } from "../../observe/explain/explain-shop.ts";
@@ -117,7 +120,12 @@ export const buy = defineCommand({
       const challenge = findChallenge(value);
       return challenge === undefined ? [] : readOffers(challenge, place.networks);
     });
-    story.offer = offers.find((one) => network === undefined || one.network.name === network);
+    story.offer = offers.find(
+      (one) =>
+        (network === undefined || one.network.name === network) &&
+        // A channel holds more than the price, and is only of use to a buyer that comes again.
+        (!live || !keepsChannels(one.scheme)),
+    );
     if (story.offer === undefined) return report(story, "nothing-payable");
     const { offer } = story;
     const isUnsafe = ofReading.some(isCause) || ofShop.some(({ isMinor }) => !isMinor);
@@ -131,13 +139,28 @@ export const buy = defineCommand({
 
     const now = await place.now(offer.network.name);
     const validForSeconds = Math.min(offer.validForSeconds, longestValidity);
-    const payment = await signOffer(place.signer(), { ...offer, validForSeconds }, now);
-    const header = headerOf(offer.x402Version, bodiesOf(offer, payment).request.paymentPayload);
-    story.signed = { payer: payment.payer, validUntil: now + BigInt(validForSeconds), now, header };
+    const signer = place.signer();
+    const channels = place.channelsOf?.(signer);
+    const { address: buyer } = signer;
     const startedAt = performance.now();
-    const headersOfPayment = { ...type, [header.name]: header.value };
-    // No answer says nothing of the payment.
-    const answer = await askShop(shop, { ...request, headers: headersOfPayment }).catch(() => undefined);
+    let answer: HttpAnswer | undefined;
+    let header: { name: string; value: string };
+    let isAgain = false;
+    do {
+      const terms = { ...offer, validForSeconds };
+      const channel = await channels?.sign(terms, now);
+      const payload =
+        channel === undefined
+          ? bodiesOf(offer, await signOffer(signer, terms, now)).request.paymentPayload
+          : writePayload(offer, channel.payload);
+      header = headerOf(offer.x402Version, payload);
+      story.signed = { payer: buyer, validUntil: now + BigInt(validForSeconds), now, header };
+      const headersOfPayment = { ...type, [header.name]: header.value };
+      // No answer says nothing of the payment.
+      answer = await askShop(shop, { ...request, headers: headersOfPayment }).catch(() => undefined);
+      const refusals = answer?.status === 402 ? readChallenges(readable(answer)).challenges : [];
+      isAgain = !isAgain && refusals.some(({ value }) => channel?.recover(value) === true);
+    } while (isAgain);
     story.tookMs = Math.round(performance.now() - startedAt);
     if (answer === undefined) return report(story, "unclear");
     story.answer = answer;
@@ -145,8 +168,9 @@ export const buy = defineCommand({
     const isServed = answer.status >= 200 && answer.status < 300;
     const seller = {
       x402Version: offer.x402Version,
-      payer: payment.payer,
+      payer: buyer,
       network: `${offer.written.network}`,
+      claimsLater: keepsChannels(offer.scheme),
     };
     const hasReceipt = headers.has("payment-response") || headers.has("x-payment-response");
     if (isServed || hasReceipt) {
@@ -179,6 +203,8 @@ type Place = {
   networks: readonly PayableNetwork[];
   context: Deployment;
   signer(): KeySigner;
+  /** The channels of a payer, for scheme “batch-settlement”. */
+  channelsOf?(signer: KeySigner): LocalChannels;
   /** Unix seconds. */
   now(network: NetworkName): Promise<bigint>;
 };
@@ -205,6 +231,7 @@ async function localPlace(url: string, shop: string, payer: TestPayerName): Prom
     networks: Object.entries(up.networks).map(([name, network]) => ({ name, ...network })),
     context: deploymentOf(up),
     signer: () => signerAs(payer),
+    channelsOf: (signer) => createLocalChannels(signer, up),
     now: (name) => readHeadTime(createLocalRpc(requireRunning(up, name).rpcUrl), name),
   };
 }

@@ -4,7 +4,7 @@ import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
 import { writeState } from "../../harness/run/state-file.ts";
-import { maximumScheme, schemes, transferMethods } from "../../methods/method-lists.ts";
+import { keepsChannels, maximumScheme, schemes, transferMethods } from "../../methods/method-lists.ts";
 import { methods } from "../../methods/methods.ts";
 import { localTokenNames, tokenNamed } from "../../payer/local-chains.ts";
 import { paymentTerms as terms } from "../../payer/terms.ts";
@@ -131,8 +131,10 @@ export const pay = defineCommand({
     });
     const { verify, settle, tookMs } = made;
     const id = settle.headers.location?.split("/").at(-1) ?? "last";
-    const settled = settleAnswerSchema.safeParse(settle.body).data?.success === true;
-    const amountText = formatAmount(paid, units);
+    const outcome = settleAnswerSchema.safeParse(settle.body).data;
+    const settled = outcome?.success === true;
+    const isDeposit = settled && keepsChannels(payment.scheme ?? "");
+    const amountText = `${formatAmount(paid, units)}${isDeposit ? `, of a deposit of ${formatAmount(BigInt(outcome.amount ?? 0), units)},` : ""}`;
     return {
       json: {
         settled,

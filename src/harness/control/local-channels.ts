@@ -4,9 +4,9 @@ import { keepsChannels } from "../../methods/method-lists.ts";
 import type { PayerSigner } from "../../methods/permit2/sign-permit.ts";
 import type { KeySigner, Offer } from "../../payer/sign-payment.ts";
 import { createSerialQueue, type InTurn } from "../../util/concurrency.ts";
-import type { Running, RunningNetwork } from "./description.ts";
+import type { Running } from "./description.ts";
 
-type LocalOffer = Offer<RunningNetwork & { name: string }>;
+type LocalOffer = Omit<Offer<{ chainId: number }>, "resource">;
 
 /** The channels of a payer on the chains of a harness. */
 export type LocalChannels = {

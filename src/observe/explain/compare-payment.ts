@@ -88,7 +88,12 @@ function differencesOf(
 /** Finds what is wrong with the receipt that came with the goods. */
 export function explainReceipt(
   headers: Headers,
-  { x402Version, payer, network }: { x402Version: 1 | 2; payer: string; network: string },
+  {
+    x402Version,
+    payer,
+    network,
+    ...seller
+  }: { x402Version: 1 | 2; payer: string; network: string; claimsLater?: boolean },
   context: ExplainContext,
 ): { receipt: unknown; findings: Finding[] } {
   const name = x402Version === 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE";
@@ -102,7 +107,9 @@ export function explainReceipt(
     const refused = explain(JSON.stringify(receipt ?? null), context).findings;
     return { receipt, findings: [...findings, bad(`${name}.success`, success, "true"), ...refused] };
   }
-  const isSettled = isBytes32(transaction) || (transaction === "" && amount === "0");
+  // A shop that claims later has no transaction for a purchase.
+  const isUnsent = amount === "0" || (seller.claimsLater === true && amount === "");
+  const isSettled = isBytes32(transaction) || (transaction === "" && isUnsent);
   const isPayers =
     said.payer === undefined || (typeof said.payer === "string" && sameAddress(said.payer, payer));
   return {

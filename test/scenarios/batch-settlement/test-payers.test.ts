@@ -1,18 +1,18 @@
-import { HTTPFacilitatorClient, x402ResourceServer } from "@x402/core/server";
-import { BatchSettlementEvmScheme as ShopScheme } from "@x402/evm/batch-settlement/server";
-import { paymentMiddleware } from "@x402/express";
-import express from "express";
+import { join } from "node:path";
 import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createHarness, type Harness } from "../../../src/harness/index.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { decodeHeader } from "../../../src/protocol/payment-headers.ts";
 import { membersOf } from "../../../src/util/json.ts";
+import { repository } from "../../support/cli.ts";
 import { listenOnLoopback } from "../../support/loopback-server.ts";
-import { goods } from "../../support/merchant.ts";
 import type { Body } from "../../support/service.ts";
 
-/* The test payers of a harness at the unmodified public shop, which is configured by `harness.shopConfig`. */
+/* The test payers of a harness at the shop of examples/channels: the unmodified public one, configured by `harness.shopConfig`. */
+
+// The example is JavaScript without types.
+const { createShop } = await import(join(repository, "examples/channels/shop.mjs"));
 
 let harness: Harness<"base">;
 beforeAll(async () => {
@@ -29,16 +29,10 @@ async function startShop(method: (typeof methods)[number] = "eip3009") {
   const { facilitator, accepts } = harness.shopConfig("base", "$0.001", {
     ...{ scheme: "batch-settlement", method },
   });
-  const client = new HTTPFacilitatorClient(facilitator);
-  const scheme = new ShopScheme(accepts.payTo);
-  const server = new x402ResourceServer(client).register(accepts.network, scheme);
-  const app = express();
-  app.use(paymentMiddleware({ "GET /goods": { accepts: accepts as never } }, server));
-  app.get("/goods", (_request, response) => void response.json(goods));
+  const { app, manager } = createShop({ facilitator, accepts });
   const { origin, close } = await listenOnLoopback(app);
   onTestFinished(() => close());
-  const manager = scheme.createChannelManager(client, accepts.network, harness.networks.base.asset.address);
-  return { url: `${origin}/goods`, manager };
+  return { url: `${origin}/report`, manager };
 }
 
 async function buy(buyer: ReturnType<typeof harness.buyer>, { url }: Shop) {
@@ -63,7 +57,7 @@ describe.each(methods)("deposits by %s", (method) => {
     const before = await harness.networks.base.balanceOf(testPayers.funded.address);
     for (const charged of ["1000", "2000", "3000"]) {
       const { status, body, receipt } = await buy(buyer, shop);
-      expect([status, body]).toEqual([200, goods]);
+      expect([status, body]).toEqual([200, { report: "all is well" }]);
       expect(receipt.extra.channelState.chargedCumulativeAmount).toBe(charged);
     }
     expect(await deposits()).toBe(1);

@@ -405,15 +405,19 @@ describe("a project with a viem of its own", () => {
 });
 
 describe("the example", () => {
-  test.for(["merchant"])("%s passes as a project of its own", { timeout: 120_000 }, async (name) => {
-    const project = await createOutsideProject(packed, name, join(examples, name));
-    // As npm would: the command of the test runner.
-    await mkdir(join(project.root, "node_modules", ".bin"));
-    await symlink("../vitest/vitest.mjs", join(project.root, "node_modules", ".bin", "vitest"));
-    const { code, output } = await run(project.root, "npm", ["test"]);
-    expect(code, output).toBe(0);
-    expect(output).toMatch(/Tests +\d+ passed \(\d+\)/);
-  });
+  test.for(["merchant", "channels"])(
+    "%s passes as a project of its own",
+    { timeout: 120_000 },
+    async (name) => {
+      const project = await createOutsideProject(packed, name, join(examples, name));
+      // As npm would: the command of the test runner.
+      await mkdir(join(project.root, "node_modules", ".bin"));
+      await symlink("../vitest/vitest.mjs", join(project.root, "node_modules", ".bin", "vitest"));
+      const { code, output } = await run(project.root, "npm", ["test"]);
+      expect(code, output).toBe(0);
+      expect(output).toMatch(/Tests +\d+ passed \(\d+\)/);
+    },
+  );
 });
 
 describe("test runners that lease harnesses of a pool, as examples/runners has them", () => {

@@ -1,0 +1,194 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { readBytes32, readFacilitatorUrl } from "../../config/values.ts";
+import { variables } from "../../config/variables.ts";
+import { postPayment } from "../../harness/control/pay.ts";
+import {
+  claimRequests,
+  findStored,
+  readStoredChannel,
+  refundQuestion,
+  refundRequest,
+  type StoredChannel,
+  settleRequest,
+} from "../../methods/batch-settlement/shop-actions.ts";
+import { testKeys } from "../../payer/test-keys.ts";
+import type { Operation } from "../../protocol/problems.ts";
+import { KitError } from "../../util/errors.ts";
+import { membersOf, parseJson } from "../../util/json.ts";
+import { renderTable } from "../../util/text.ts";
+import {
+  addressOption,
+  defineCommand,
+  networkFileOption,
+  networkOptions,
+  type Outcome,
+  option,
+  requiredAddress,
+  requireNetwork,
+  textOption,
+  variableOption,
+} from "../kit/command.ts";
+import { readInputFile } from "../kit/files.ts";
+
+/*
+ * What a shop does about its channels, through a running service, which judges each request and sends the transaction.
+ */
+
+const serviceOptions = {
+  url: option("URL", "where the facilitator is: by default, that of a running `up`", {
+    read: readFacilitatorUrl,
+    default: variables.X402_KIT_URL.default,
+  }),
+  "api-key": variableOption("X402_API_KEY", { placeholder: "KEY", example: testKeys.local.apiKey }),
+};
+
+const storageText = "the folder or a file of the shop's FileChannelStorage";
+const storageExample = "./channels";
+
+type Service = { url: string; "api-key"?: string | undefined };
+
+/** The answer to one request, and what it was about. */
+type Result = { network: string; receiver: string; channels: readonly string[]; answer: unknown };
+
+function ask(service: Service, operation: Operation, body: Record<string, unknown>) {
+  const apiKey = service["api-key"] ?? testKeys.local.apiKey;
+  const access = { facilitator: { url: `${service.url}/v1` }, organization: { apiKey } };
+  return postPayment(access, operation, body);
+}
+
+/** Tells what the service has answered: in the exit code, too. */
+function report(results: readonly Result[]): Outcome {
+  const isDone = (answer: unknown) => membersOf(answer).success === true;
+  const rows = results.map(({ network, receiver, channels, answer }) => {
+    const { transaction, amount, errorReason, errorMessage, title, detail } = membersOf(answer);
+    const outcome = isDone(answer)
+      ? `${transaction}${amount === undefined || amount === "" ? "" : `, ${amount}`}`
+      : [errorReason ?? title, errorMessage ?? detail].filter((text) => text !== undefined).join(": ");
+    return [network, receiver, `${channels.length}`, isDone(answer) ? "done" : "refused", outcome];
+  });
+  return {
+    json: { results },
+    text: renderTable(["network", "receiver", { right: "channels" }, "result", ""], rows),
+    code: results.every(({ answer }) => isDone(answer)) ? 0 : 1,
+  };
+}
+
+/** The files of a storage: the given one, or those of a folder, which the public package puts into `server`. */
+function filesOf(path: string): string[] {
+  try {
+    if (!statSync(path).isDirectory()) return [path];
+    return readdirSync(path, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".json"))
+      .sort()
+      .map((name) => join(path, name));
+  } catch (cause) {
+    throw new KitError(`${path} cannot be read`, { cause });
+  }
+}
+
+/** @throws {KitError} when there is no channel in it */
+async function readStorage(
+  path: string,
+  networks: Parameters<typeof readStoredChannel>[1],
+): Promise<StoredChannel[]> {
+  const texts = await Promise.all(
+    filesOf(path).map((file) => readInputFile(file, { most: 100_000, what: "a channel" })),
+  );
+  const channels = texts.flatMap((text) => readStoredChannel(parseJson(text), networks) ?? []);
+  if (channels.length > 0) return channels;
+  throw new KitError(`${path} has no channel of a known network`, {
+    code: "not-found",
+    hints: [
+      "It is read as the public package's FileChannelStorage writes it: one JSON file for each channel.",
+    ],
+  });
+}
+
+export const channelsClaim = defineCommand({
+  options: {
+    storage: textOption("PATH", storageText, { positional: true, required: true, example: storageExample }),
+    ...networkFileOption,
+    ...serviceOptions,
+  },
+
+  async run({ storage, ...service }, { networks }) {
+    const channels = await readStorage(storage, networks.all);
+    const charged = channels.filter(
+      ({ chargedCumulativeAmount, totalClaimed }) => chargedCumulativeAmount > totalClaimed,
+    );
+    const results: Result[] = [];
+    for (const { network, channels, body } of claimRequests(charged)) {
+      const { body: answer } = await ask(service, "settle", body);
+      const receiver = body.paymentRequirements.payTo;
+      results.push({
+        network: network.name,
+        receiver,
+        channels: channels.map((one) => one.channelId),
+        answer,
+      });
+    }
+    return results.length === 0
+      ? { json: { results }, text: "All that was charged is claimed already." }
+      : report(results);
+  },
+});
+
+export const channelsSettle = defineCommand({
+  options: {
+    receiver: {
+      ...requiredAddress("the receiver of the channels, which is paid what was claimed"),
+      positional: true,
+    },
+    ...networkOptions,
+    token: addressOption("the token of the channels (default: the network's USDC)"),
+    ...serviceOptions,
+  },
+
+  async run({ receiver, network: name, token, ...service }, { networks }) {
+    const network = requireNetwork(networks, name);
+    const body = settleRequest(network, { receiver, token: token ?? network.usdc.address });
+    const { body: answer } = await ask(service, "settle", body);
+    return report([{ network: name, receiver, channels: [], answer }]);
+  },
+});
+
+export const channelsRefund = defineCommand({
+  options: {
+    channel: option("ID", "the channel, whose payer gets back what was not charged", {
+      read: readBytes32,
+      example: `0x${"0123456789abcdef".repeat(4)}`,
+      positional: true,
+      required: true,
+    }),
+    storage: textOption("PATH", storageText, { required: true, example: storageExample }),
+    ...networkFileOption,
+    ...serviceOptions,
+  },
+
+  async run({ channel: id, storage, ...service }, { networks }) {
+    const stored = findStored(await readStorage(storage, networks.all), id);
+    if (stored === undefined) {
+      throw new KitError(`${storage} has no channel ${id}`, { code: "not-found" });
+    }
+    const { network, channelConfig, pendingRequest } = stored;
+    if (pendingRequest !== undefined && pendingRequest.expiresAt > Date.now()) {
+      throw new KitError("The shop is serving a purchase from this channel, which is not charged yet", {
+        hints: ["Refund it when that is over: what is not charged by then is given back."],
+      });
+    }
+    const about = { network: network.name, receiver: channelConfig.receiver, channels: [id] };
+    const { body: verified } = await ask(service, "verify", refundQuestion(stored));
+    const { isValid, invalidReason, invalidMessage, extra, ...problem } = membersOf(verified);
+    if (isValid !== true) {
+      const answer = { ...problem, success: false, errorReason: invalidReason, errorMessage: invalidMessage };
+      return report([{ ...about, answer }]);
+    }
+    const body = refundRequest(stored, extra);
+    if (body === undefined) {
+      return { json: { results: [] }, text: "Nothing is left in the channel that was not charged." };
+    }
+    const { body: answer } = await ask(service, "settle", body);
+    return report([{ ...about, answer }]);
+  },
+});

@@ -1,0 +1,144 @@
+import { z } from "zod";
+import type { Address, Hex } from "../../protocol/hex.ts";
+import type { Network } from "../../protocol/networks.ts";
+import { address, bytes32, signature, uint256String } from "../../protocol/primitives.ts";
+import { channelId } from "./channel.ts";
+import { mostClaims } from "./payloads.ts";
+
+/*
+ * The requests by which a shop claims, refunds and has itself paid, from the channels that the public package's file storage keeps.
+ */
+
+/** A channel as the public package keeps it for a shop: its newest voucher, and how much of that was charged. */
+const storedChannelSchema = z.object({
+  channelId: bytes32,
+  channelConfig: z.object({
+    payer: address,
+    payerAuthorizer: address,
+    receiver: address,
+    receiverAuthorizer: address,
+    token: address,
+    withdrawDelay: z.int(),
+    salt: bytes32,
+  }),
+  chargedCumulativeAmount: uint256String,
+  signedMaxClaimable: uint256String,
+  signature,
+  totalClaimed: uint256String,
+  /** A purchase that is being served, until when, in unix milliseconds. */
+  pendingRequest: z.object({ expiresAt: z.number() }).optional(),
+});
+
+type Chain = Pick<Network, "name" | "caip2" | "chainId">;
+
+/** A channel of a shop, on the network that its id is of. */
+export type StoredChannel = z.infer<typeof storedChannelSchema> & { network: Chain };
+
+/** Reads a channel of a shop; undefined for anything else, and for a channel of another network. */
+export function readStoredChannel(value: unknown, networks: readonly Chain[]): StoredChannel | undefined {
+  const { data } = storedChannelSchema.safeParse(value);
+  if (data === undefined) return undefined;
+  const id = data.channelId.toLowerCase();
+  const network = networks.find(({ chainId }) => channelId(data.channelConfig, chainId) === id);
+  return network && { ...data, network };
+}
+
+/** The body of a request about channels, with the bare requirements that public shops send. */
+export function shopRequest(
+  { caip2 }: Pick<Network, "caip2">,
+  { receiver, token }: { receiver: Address; token: Address },
+  payload: object,
+  extra: object = {},
+) {
+  const requirements = {
+    scheme: "batch-settlement",
+    network: caip2,
+    amount: "0",
+    asset: token,
+    payTo: receiver,
+    maxTimeoutSeconds: 0,
+    extra,
+  };
+  const paymentPayload = { x402Version: 2, accepted: requirements, payload };
+  return { x402Version: 2, paymentPayload, paymentRequirements: requirements };
+}
+
+/** Asks to be paid what was claimed. */
+export function settleRequest(network: Pick<Network, "caip2">, shop: { receiver: Address; token: Address }) {
+  return shopRequest(network, shop, { type: "settle", ...shop });
+}
+
+const rowOf = ({ channelConfig: channel, signedMaxClaimable, signature, ...stored }: StoredChannel) => ({
+  voucher: { channel, maxClaimableAmount: `${signedMaxClaimable}` },
+  signature,
+  totalClaimed: `${stored.chargedCumulativeAmount}`,
+});
+
+const voucherOf = ({ channelId, signedMaxClaimable, signature }: StoredChannel) => ({
+  channelId,
+  maxClaimableAmount: `${signedMaxClaimable}`,
+  signature,
+});
+
+/** Claims what was charged: each batch is of channels of one shop on one network, which one authorizer claims. */
+export function claimRequests(channels: readonly StoredChannel[]) {
+  const batches = Map.groupBy(
+    channels,
+    ({ network, channelConfig: { receiver, token, receiverAuthorizer } }) =>
+      [network.caip2, receiver, token, receiverAuthorizer].join().toLowerCase(),
+  );
+  return [...batches.values()].flatMap((batch) => {
+    const [first] = batch;
+    if (first === undefined) return [];
+    const pages = Array.from({ length: Math.ceil(batch.length / mostClaims) }, (_, page) =>
+      batch.slice(page * mostClaims, (page + 1) * mostClaims),
+    );
+    return pages.map((page) => ({
+      network: first.network,
+      channels: page,
+      body: shopRequest(first.network, first.channelConfig, { type: "claim", claims: page.map(rowOf) }),
+    }));
+  });
+}
+
+/** Has the service read a channel, for its refund. */
+export function refundQuestion(stored: StoredChannel) {
+  const { network, channelConfig } = stored;
+  const { receiverAuthorizer, withdrawDelay } = channelConfig;
+  const payload = { type: "refund", channelConfig, voucher: voucherOf(stored) };
+  return shopRequest(network, channelConfig, payload, { receiverAuthorizer, withdrawDelay });
+}
+
+/** The state of a channel in answers. */
+const channelStateSchema = z.object({
+  balance: uint256String,
+  totalClaimed: uint256String,
+  refundNonce: uint256String,
+});
+
+/**
+ * Gives the payer of a channel back what was not charged, and claims the rest.
+ *
+ * @param state `extra` of the answer to {@link refundQuestion}
+ * @returns undefined when nothing is left, or the answer has no state
+ */
+export function refundRequest(stored: StoredChannel, state: unknown) {
+  const { data } = channelStateSchema.safeParse(state);
+  if (data === undefined) return undefined;
+  const { network, channelConfig, chargedCumulativeAmount: charged } = stored;
+  const isClaimed = charged <= data.totalClaimed;
+  const amount = data.balance - (isClaimed ? data.totalClaimed : charged);
+  if (amount <= 0n) return undefined;
+  return shopRequest(network, channelConfig, {
+    type: "refund",
+    channelConfig,
+    voucher: voucherOf(stored),
+    amount: `${amount}`,
+    refundNonce: `${data.refundNonce}`,
+    claims: isClaimed ? [] : [rowOf(stored)],
+  });
+}
+
+/** A channel by its id. */
+export const findStored = (channels: readonly StoredChannel[], id: Hex) =>
+  channels.find(({ channelId }) => channelId.toLowerCase() === id.toLowerCase());
