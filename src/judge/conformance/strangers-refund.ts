@@ -143,10 +143,11 @@ function contradictionsOf(
 ): Contradiction[] {
   const isYes = verdictOf(answer, "settle") === "yes";
   const expected = "a refusal: only the channel's shop may have it refunded";
-  const got = `success${memberOf(answer, "transaction") ? `, transaction ${memberOf(answer, "transaction")}` : ""}`;
   const taken = before !== undefined && after !== undefined && after < before;
   return [
-    ...(isYes ? [{ difference: { at: "body.success", expected, got }, rule: rules.settle }] : []),
+    ...(isYes
+      ? [{ difference: { at: "body.success", expected, got: "a success" }, rule: rules.settle }]
+      : []),
     ...(taken
       ? [
           {
