@@ -1,7 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { readBytes32, readFacilitatorUrl } from "../../config/values.ts";
-import { variables } from "../../config/variables.ts";
+import { readBytes32 } from "../../config/values.ts";
 import { postPayment } from "../../harness/control/pay.ts";
 import {
   claimRequests,
@@ -27,6 +26,7 @@ import {
   requiredAddress,
   requireNetwork,
   textOption,
+  urlOption,
   variableOption,
 } from "../kit/command.ts";
 import { readInputFile } from "../kit/files.ts";
@@ -36,10 +36,7 @@ import { readInputFile } from "../kit/files.ts";
  */
 
 const serviceOptions = {
-  url: option("URL", "where the facilitator is: by default, that of a running `up`", {
-    read: readFacilitatorUrl,
-    default: variables.X402_KIT_URL.default,
-  }),
+  url: { ...urlOption, describe: "where the facilitator is" },
   "api-key": variableOption("X402_API_KEY", { placeholder: "KEY", example: testKeys.local.apiKey }),
 };
 

@@ -98,7 +98,7 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
         payload,
         learn(receipt) {
           const amount = amountOf(propertyOf(receipt, "extra"), "chargedAmount");
-          // More than the price was not agreed to; what it signs for stays bounded by its own sum.
+          // More than the price was not agreed to: the next voucher goes on from the sum before.
           if (amount !== undefined && amount <= value) chargedBy.set(id, charged + amount);
         },
         recover(challenge) {

@@ -1,6 +1,6 @@
 import { readPart } from "../../protocol/wire-values.ts";
 import type { MethodExtra, PayableMethod, TakenMethod } from "../method.ts";
-import { deposit, permit2Deposit, type scheme } from "./batch-settlement-methods.ts";
+import { type scheme as channelScheme, deposit, permit2Deposit } from "./batch-settlement-methods.ts";
 import { withdrawDelays } from "./channel.ts";
 import { writeDeposit } from "./payloads.ts";
 import { configFor, depositFor, randomSalt, signDeposit } from "./sign-channel.ts";
@@ -9,17 +9,21 @@ import { configFor, depositFor, randomSalt, signDeposit } from "./sign-channel.t
 
 /** Makes the payers' half of a kind of deposit, which pays for one purchase. */
 function payable<Transfer extends "eip3009" | "permit2">(
-  method: TakenMethod<typeof scheme, Transfer>,
-  own: Pick<PayableMethod, "offerNeeds" | "spender"> & { extra: MethodExtra },
-): PayableMethod<typeof scheme, Transfer> {
-  const { name, transfer, versions, takesLess } = method;
+  method: TakenMethod<typeof channelScheme, Transfer>,
+  { offerNeeds, extra: more }: Pick<PayableMethod, "offerNeeds"> & { extra: MethodExtra },
+): PayableMethod<typeof channelScheme, Transfer> {
+  const { name, scheme, transfer, versions, takesLess } = method;
   return {
-    ...{ name, scheme: method.scheme, transfer, versions, takesLess },
-    ...own,
+    name,
+    scheme,
+    transfer,
+    versions,
+    takesLess,
+    offerNeeds,
     paysPlain: true,
     extra(network) {
       const offered = deposit.extra(network);
-      return offered && { ...offered, withdrawDelay: withdrawDelays.least, ...own.extra };
+      return offered && { ...offered, withdrawDelay: withdrawDelays.least, ...more };
     },
     async sign(signer, { asset, chainId, to: payTo, value, extra, from, nonce, ...times }) {
       const salt = nonce ?? randomSalt();

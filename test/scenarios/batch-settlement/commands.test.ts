@@ -41,7 +41,7 @@ beforeEach(async () => {
   const client = new HTTPFacilitatorClient(facilitator);
   const server = new x402ResourceServer(client).register(accepts.network, scheme);
   const app = express();
-  app.use(paymentMiddleware({ "GET /goods": { accepts: accepts as never } }, server));
+  app.use(paymentMiddleware({ "GET /goods": { accepts } }, server));
   app.get("/goods", (_request, response) => void response.json(goods));
   shop = await listenOnLoopback(app);
   return async () => {

@@ -162,6 +162,9 @@ const calls: Readonly<Record<string, Row>> = {
   "settlements show": { args: () => ["--id", unknownId], code: 4, error: "not-found" },
   "channels list": {},
   "channels show": { args: () => ["--id", unknownId], code: 4, error: "not-found" },
+  "channels claim": { args: () => ["/dev/null"], code: 4, error: "not-found" },
+  "channels settle": { args: () => [payer, ...onBase], code: 1 },
+  "channels refund": { args: () => [unknownId, "--storage", "/dev/null"], code: 4, error: "not-found" },
   "settlements reexamine": {},
   "settlements archive": {
     args: () => ["--before", "2024-01-01", "--out", join(folder, "old.jsonl")],
