@@ -6,6 +6,7 @@ import type { FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer
 import { channelId } from "../../methods/batch-settlement/channel.ts";
 import { batchSettlementAddress } from "../../methods/batch-settlement/contracts.ts";
 import { configFor, signDeposit, signRefund } from "../../methods/batch-settlement/sign-channel.ts";
+import { timesFrom } from "../../methods/payment-times.ts";
 import { createPayerSigner } from "../../payer/sign-as.ts";
 import { testOrganizations } from "../../payer/test-keys.ts";
 import { testPayers } from "../../payer/test-payers.ts";
@@ -106,9 +107,10 @@ async function judgeRefund(
     return isBytes(result) ? BigInt(`0x${wordAt(result, 0) ?? "0"}`) : undefined;
   };
 
+  const terms = { asset, transfer: "eip3009", amount: usualAmount } as const;
   const deposit = await signDeposit(signer, purchase, {
-    ...({ asset, transfer: "eip3009", amount: usualAmount } as const),
-    validBefore: (await now()) + 300n,
+    ...terms,
+    ...timesFrom(await now(), { until: 300 }),
   });
   const opened = await settle(deposit, { amount: `${purchase.max}`, extra });
   if (verdictOf(opened, "settle") !== "yes") {

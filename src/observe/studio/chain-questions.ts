@@ -5,6 +5,7 @@ import {
   namedChannelEvent,
   readChannelEvent,
 } from "../../methods/batch-settlement/on-chain/channel-events.ts";
+import { readReceiver } from "../../methods/batch-settlement/on-chain/channel-state.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/on-chain/events.ts";
 import { findUse, type KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { paymentIn } from "../../methods/on-chain/payer-state.ts";
@@ -55,6 +56,22 @@ export async function findPaymentUse(
     about,
     blocks: bounds.blocks,
   });
+}
+
+/** What was claimed for a receiver and is not paid out yet, in the token's smallest unit; undefined where the chain does not say. */
+export async function readOwed(
+  chain: Pick<ReadableChain, "network" | "ask">,
+  receiver: Address,
+  token: Address,
+): Promise<bigint | undefined> {
+  const reader = createChainReader(boundedRpc(chain), chain.network.name);
+  try {
+    const { claimed, settled } = await readReceiver({ reader }, receiver, token);
+    return claimed - settled;
+  } catch (error) {
+    if (error instanceof UndeterminedError) return undefined;
+    throw error;
+  }
 }
 
 /** How many searches run at a time. */

@@ -1,6 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import { voucherIn } from "../../methods/batch-settlement/payloads.ts";
+import type { Address } from "../../protocol/hex.ts";
 import type { Timeline } from "../timeline/timeline.ts";
+import type { PaymentChain } from "./payment-detail.ts";
 
 /** A channel of scheme “batch-settlement” as the ledger has it: amounts in the token's smallest unit, times in unix seconds. */
 export type KeptChannel = {
@@ -8,8 +10,8 @@ export type KeptChannel = {
   network: string;
   organizationId: string;
   payer: string;
-  receiver: string;
-  asset: string;
+  receiver: Address;
+  asset: Address;
   deposited: bigint;
   claimed: bigint;
   refunded: bigint;
@@ -26,6 +28,8 @@ export type ChannelView = Pick<
   claimed: string;
   /** The highest voucher that came by here: as much is charged at most, as far as is known. */
   signed: string | null;
+  /** What was claimed for the receiver, of all its channels, and is not paid out; null where no chain is asked. */
+  owed: string | null;
   withdrawal: { amount: string; endsAt: number } | null;
 };
 
@@ -35,7 +39,21 @@ export type ListChannels = (limit: number) => Promise<readonly KeptChannel[]>;
 const mostChannels = 100;
 
 /** `GET /channels`: the newest channels that were opened here. */
-export function channelsRoute(app: FastifyInstance, timeline: Timeline, list: ListChannels): void {
+export function channelsRoute(
+  app: FastifyInstance,
+  { timeline, list, chain }: { timeline: Timeline; list: ListChannels; chain?: PaymentChain | undefined },
+): void {
+  /** Each receiver is asked for once. */
+  async function readOwed(kept: readonly KeptChannel[]): Promise<(string | null)[]> {
+    const asked = new Map<string, Promise<bigint | undefined> | undefined>();
+    const owed = kept.map(({ network, receiver, asset }) => {
+      const key = `${network} ${receiver} ${asset}`;
+      if (!asked.has(key)) asked.set(key, chain?.owed?.(network, receiver, asset));
+      return asked.get(key);
+    });
+    return (await Promise.all(owed)).map((sum) => (sum === undefined ? null : `${sum}`));
+  }
+
   app.get("/channels", async (_, reply) => {
     const kept = await list(mostChannels);
     const signed = new Map<string, bigint>();
@@ -45,14 +63,16 @@ export function channelsRoute(app: FastifyInstance, timeline: Timeline, list: Li
         continue;
       signed.set(voucher.channelId, voucher.maxClaimableAmount);
     }
+    const owed = await readOwed(kept);
     const channels = kept.map(
-      ({ id, network, organizationId, payer, receiver, asset, ...sums }): ChannelView => {
+      ({ id, network, organizationId, payer, receiver, asset, ...sums }, index): ChannelView => {
         const { deposited, refunded, claimed, withdrawal } = sums;
         const most = signed.get(id);
         return {
           ...{ id, network, organizationId, payer, receiver, asset },
           balance: `${deposited - refunded}`,
           claimed: `${claimed}`,
+          owed: owed[index] ?? null,
           signed: most === undefined ? null : `${most}`,
           withdrawal: withdrawal && { amount: `${withdrawal.amount}`, endsAt: withdrawal.endsAt },
         };

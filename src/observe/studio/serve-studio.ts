@@ -32,7 +32,7 @@ export function serveStudio(
 ): void {
   app.register(async (scope) => {
     paymentRoutes(scope, { timeline, context, chain });
-    if (channels !== undefined) channelsRoute(scope, timeline, channels);
+    if (channels !== undefined) channelsRoute(scope, { timeline, list: channels, chain });
     if (resend !== undefined) againRoutes(scope, { timeline, context, resend });
     pageRoutes(scope, builtPage);
     shopRoute(scope);

@@ -166,7 +166,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
         reads--;
       }
     }
-    channelsRoute(scope, timeline, listChannels);
+    channelsRoute(scope, { timeline, list: listChannels });
     paymentRoutes(scope, {
       timeline,
       context,

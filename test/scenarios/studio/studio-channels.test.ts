@@ -41,7 +41,7 @@ test("a channel has a card, and a withdrawal from it is news of its deposit", {
   expect((await post(harness, "settle", actionsOf(chain, deposit).claim)).body).toMatchObject({
     success: true,
   });
-  expect(await list()).toMatchObject([{ ...opened, claimed: "700" }]);
+  expect(await list()).toMatchObject([{ ...opened, claimed: "700", owed: "700" }]);
 
   const { page } = shown;
   await page.getByRole("link", { name: "Channels" }).click();

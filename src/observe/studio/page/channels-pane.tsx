@@ -36,13 +36,14 @@ export function ChannelsPane() {
 }
 
 function Channel({ channel }: { channel: ChannelView }) {
-  const { id, network, payer, receiver, balance, claimed, signed, withdrawal } = channel;
+  const { id, network, payer, receiver, balance, claimed, signed, owed, withdrawal } = channel;
   const token = tokenOf(network);
   const unclaimed = signed === null ? 0n : BigInt(signed) - BigInt(claimed);
   const rows = [
     ["Balance", balance],
     ["Claimed", claimed],
     ["Signed by vouchers seen here", signed],
+    ["Owed to the receiver", owed],
     ["Not claimed yet, at most", unclaimed > 0n ? `${unclaimed}` : null],
   ] as const;
   return (
