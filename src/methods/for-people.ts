@@ -20,21 +20,17 @@ export type SignatureContext = {
   recover(digest: Hex, signature: Hex): Address | undefined;
 };
 
-/**
- * The half of a payment method that serves people: it explains payments and offers, however they came. The service does not load
- * it.
- */
-export type MethodForPeople = {
+/** The half of a payment method that explains payments and offers, however they came. The service does not load it. */
+export type ExplainedMethod = {
   /** `Method.name` of the methods that it is for. */
   readonly names: readonly string[];
-  /** How it moves tokens, for people: “EIP-3009”. */
-  readonly label: string;
-  /** The option of `harness.pay` with members that are to be signed as they stand there. */
-  readonly option: string;
   /** The member of the payload that is signed. */
   readonly member: string;
-  /** Names a payment by what was signed, well formed or not. */
-  nameOf(signed: Terms): {
+  /** Names a payment by what was signed, well formed or not, in the payload that it came in. */
+  nameOf(
+    signed: Terms,
+    payload: Terms,
+  ): {
     payer: unknown;
     value: unknown;
     nonce: Hex | undefined;
@@ -44,8 +40,16 @@ export type MethodForPeople = {
   explainSignature(payment: SignedPayment, context: SignatureContext): readonly Finding[];
   /** Finds what makes every payment for an offer fail, although each of its members can be read. */
   explainOffer(at: string, offer: Terms, context: { token: Asset; contract: Address }): readonly Finding[];
-  /** `paymentPayload.payload` of a payment by a scheme. */
-  payloadSchema(scheme: string): z.ZodObject;
   /** Makes `paymentPayload.payload` of a payment for an offer, well formed and not signed. */
   example(offer: Terms): object;
+};
+
+/** The half of a payment method that serves people: it also names the method, in forms and options. */
+export type MethodForPeople = ExplainedMethod & {
+  /** How it moves tokens, for people: “EIP-3009”. */
+  readonly label: string;
+  /** The option of `harness.pay` with members that are to be signed as they stand there. */
+  readonly option: string;
+  /** `paymentPayload.payload` of a payment by a scheme. */
+  payloadSchema(scheme: string): z.ZodObject;
 };

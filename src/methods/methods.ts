@@ -20,7 +20,7 @@ export function methodAmong<M extends Pick<Method, "name">>(
   return method;
 }
 
-/** Returns true if the JSON of a body may be of a scheme that pages load late: then read it by `all-methods.ts`. */
+/** Returns true if the JSON of a body may be of a scheme that pages load late: then read it by `taken-methods.ts`. */
 export function namesLateScheme(json: string): boolean {
   return /"(batch-settlement|channelConfig)"/.test(json);
 }

@@ -5,6 +5,8 @@ import {
   type Situation,
   splitMessage,
 } from "./catalogue.ts";
+import { type ChannelReason, channelReason } from "./channel-reasons.ts";
+import { channelTexts } from "./channel-texts.ts";
 import type { MistakeId } from "./mistakes.ts";
 import { isProblem, problemTexts } from "./problems.ts";
 import { specReason } from "./reference-reasons.ts";
@@ -529,6 +531,11 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   no_verdict: { means: "There is no verdict (408, 429, 5xx)" },
 };
 
+/** The texts about the reasons of scheme “batch-settlement”, each by its name in answers. */
+export const textsOfChannels: ReadonlyMap<string, ReasonText> = new Map(
+  Object.entries(channelTexts).map(([name, texts]) => [channelReason(name as ChannelReason), texts]),
+);
+
 /**
  * The meaning of a reason or a problem in a situation, and what to do; undefined for a reason that is not known.
  *
@@ -568,6 +575,8 @@ function textsOf(
   situation: unknown,
 ): (ReasonText & { own: Partial<SituationText> }) | undefined {
   if (isProblem(reason)) return { meaning: "", fix: problemTexts[reason].fix, own: {} };
+  const ofChannels = textsOfChannels.get(reason);
+  if (ofChannels !== undefined) return { ...ofChannels, own: { why: ofChannels.meaning } };
   const name = specReason(reason);
   if (!Object.hasOwn(reasonTexts, name)) return undefined;
   const own = isSituation(situation) ? situationTexts[situation] : {};

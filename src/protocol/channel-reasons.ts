@@ -51,6 +51,9 @@ export const channelReasons: readonly SchemeReason[] = Object.keys(rows).map(
   (name): SchemeReason => `invalid_batch_settlement_evm_${name}`,
 );
 
+export const isChannelReason = (name: string): name is SchemeReason =>
+  channelReasons.some((reason) => reason === name);
+
 /** Refuses a payment for a reason of the scheme; `at` is the member at fault, with which the sentence begins. */
 export function channelInvalid(name: ChannelReason, fact: string, at?: string): Invalid {
   const refusal =

@@ -1,4 +1,4 @@
-import type { InvalidReason, RefusedSituation, Situation } from "./catalogue.ts";
+import type { InvalidReason, RefusedSituation, SchemeReason, Situation } from "./catalogue.ts";
 import { advice } from "./refusals.ts";
 
 /** Advice on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
@@ -447,7 +447,7 @@ export type MistakeId = keyof typeof mistakes;
 /** One mistake that was found. */
 export type Finding = {
   /** The reason of a refusal, if verify's own checks found it. */
-  mistake: MistakeId | InvalidReason;
+  mistake: MistakeId | InvalidReason | SchemeReason;
   /** The situation of such a refusal. */
   situation?: Situation;
   /** For a reason, which has no row in the table: the fact in one sentence. */

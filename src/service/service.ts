@@ -5,6 +5,7 @@ import type { Signer } from "../chain/signing/local-signer.ts";
 import { loadFastKeccak } from "../chain/signing/recover-signer.ts";
 import { settleWaitDefaultsMs } from "../config/serve-config.ts";
 import { clockOf } from "../ledger/database/database.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { waysToPay } from "../methods/on-chain/ways-to-pay.ts";
 import { noMetrics } from "../observe/metrics/metrics.ts";
 import type { NetworkHealth } from "../protocol/answers.ts";
@@ -48,6 +49,8 @@ export type ServiceCore = {
   organizations: Organizations;
   /** The catalog of paid resources, where it is kept. */
   catalog: Catalog | undefined;
+  /** The channels that were opened here. */
+  channels: Pick<Ledger["channels"], "list">;
   checkHealth(): Promise<Record<string, NetworkHealth>>;
   /**
    * Checks every network and takes up what an earlier process left in flight. A network that cannot be reached is
@@ -255,6 +258,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
     facilitator,
     organizations,
     catalog,
+    channels: ledger.channels,
     checkHealth,
     settled,
     async start(startOptions = { inspect: true }) {

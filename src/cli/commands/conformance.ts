@@ -17,6 +17,7 @@ import {
 import { type FoundFacilitator, findFacilitator } from "../../judge/conformance/find-facilitator.ts";
 import { runConformance } from "../../judge/conformance/run-conformance.ts";
 import { authKinds } from "../../judge/conformance/send-request.ts";
+import { runStrangersRefund, strangersRefund } from "../../judge/conformance/strangers-refund.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/frame/report.ts";
 import { testKeys } from "../../payer/test-keys.ts";
 import { ConfigurationError, KitError } from "../../util/errors.ts";
@@ -74,7 +75,7 @@ export const conformance = defineCommand({
       example: "8",
       default: "1",
     }),
-    cases: casesOption(scenarios, {
+    cases: casesOption([...scenarios, strangersRefund], {
       describe: "only scenarios whose names contain one of these, such as settle.v2 or insufficient_funds",
       example: "settle.v2",
       kind: "scenario",
@@ -97,6 +98,7 @@ export const conformance = defineCommand({
     requireReportFiles(values);
     const apiKey = values["api-key"];
     const chosen = chooseCases(scenarios, cases);
+    const [ofChannels] = chooseCases([strangersRefund], cases);
     let facilitator: FoundFacilitator;
     try {
       facilitator = await findFacilitator({
@@ -117,12 +119,14 @@ export const conformance = defineCommand({
       throw error;
     }
     const onFinding = createProgress(chosen.length, printError);
-    const run = await runConformance(facilitator, chosen, {
-      parallel,
-      timeoutMs: 1_000 * timeout,
-      onFinding,
-    });
-    return writeReport(reportConformance(facilitator, run, { parallel }), values, print);
+    const timeoutMs = 1_000 * timeout;
+    const run = await runConformance(facilitator, chosen, { parallel, timeoutMs, onFinding });
+    const more =
+      ofChannels === undefined || run.problem !== undefined
+        ? []
+        : [await runStrangersRefund(facilitator, timeoutMs)];
+    const all = { ...run, findings: [...run.findings, ...more] };
+    return writeReport(reportConformance(facilitator, all, { parallel }), values, print);
   },
 });
 

@@ -144,8 +144,14 @@ function composeService(
 async function createAdminServer({ config, database, openTimeline, logger }: ServeOptions) {
   if (config.admin === undefined) return undefined;
   const { createAdmin } = await import("../../service/admin/create-admin.ts");
-  const { claims } = createLedger({ db: database, instanceId: crypto.randomUUID() });
-  return createAdmin(config, config.admin, { timeline: openTimeline(), ledger: claims, logger });
+  const { claims, channels } = createLedger({ db: database, instanceId: crypto.randomUUID() });
+  const listChannels = (limit: number) => channels.list({ limit });
+  return createAdmin(config, config.admin, {
+    timeline: openTimeline(),
+    ledger: claims,
+    listChannels,
+    logger,
+  });
 }
 
 /** `prefix` is how the names of the variables begin that say where. */

@@ -8,6 +8,7 @@ import {
   createUseFinder,
   findPaymentUse,
   type ReadableChain,
+  readOwed,
   transactionOf,
 } from "../../observe/studio/chain-questions.ts";
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
@@ -121,5 +122,9 @@ export function createPaymentChain(chains: ControlledHarness["chains"]): Payment
     transaction: (record) =>
       transactionOf(record, readableChainOf(chains, record.request?.knownNetwork.name ?? null)),
     authorizationUse: createUseFinder(({ knownNetwork }) => readableChainOf(chains, knownNetwork.name)),
+    async owed(network, receiver, token) {
+      const chain = readableChainOf(chains, network);
+      return chain && readOwed(chain, receiver, token);
+    },
   };
 }

@@ -35,6 +35,7 @@ export function createPaymentExplainer(
   const chain: PaymentChain = {
     transaction: async (record) => (await asked()).transaction(record),
     authorizationUse: async (record) => (await asked()).authorizationUse(record),
+    owed: async (...of) => (await asked()).owed?.(...of),
   };
 
   return {

@@ -102,6 +102,7 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
   return {
     facilitator: forward(({ facilitator }) => facilitator),
     organizations: forward(({ organizations }) => organizations),
+    channels: forward(({ channels }) => channels),
     catalog: current.catalog && {
       note: (...seen) => current.catalog?.note(...seen),
       read: async (organizationId) => (await current.catalog?.read(organizationId)) ?? [],

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import type { RefusalContext } from "../../observe/explain/explanations.ts";
+import type { ListChannels } from "../../observe/studio/channel-views.ts";
 import type { PaymentChain } from "../../observe/studio/payment-detail.ts";
 import type { Resend } from "../../observe/studio/payment-routes.ts";
 import { createTimeline, type Timeline } from "../../observe/timeline/timeline.ts";
@@ -122,7 +123,7 @@ export async function serveHarness(
     // Its chains have to answer meanwhile.
     const starting = core.start((network, account) => started.chains[network]?.mined.get(account));
     starting.catch(() => {});
-    const { organizations } = core;
+    const { organizations, channels } = core;
     rewind = createRewind({ chains, core, parts, seed: options.seed });
     const { save } = rewind;
     session = async () => {
@@ -154,7 +155,14 @@ export async function serveHarness(
 
     app = await createHarnessApp(core, harness, setup);
     startedFaults.breakAnswers(app.server);
-    await app.register(async (local) => serveLocalRoutes(local, harness, explainer.chain, setup));
+    await app.register(async (local) =>
+      serveLocalRoutes(
+        local,
+        harness,
+        { chain: explainer.chain, channels: (limit) => channels.list({ limit }) },
+        setup,
+      ),
+    );
     await starting;
     await setFaultsAgain(
       faults,
@@ -246,7 +254,7 @@ function createHarnessApp(
 async function serveLocalRoutes(
   local: FastifyInstance,
   harness: Omit<RunningHarness, "app">,
-  chain: PaymentChain,
+  { chain, channels }: { chain: PaymentChain; channels: ListChannels },
   { options, studio, context }: Setup,
 ): Promise<void> {
   refuseForeign(local, options);
@@ -260,7 +268,9 @@ async function serveLocalRoutes(
       (await import("../control/pay.ts")).postPayment(harness.description, operation, body),
     describeCurl: (operation, body) => curlOf(harness.description, operation, body),
   };
-  await local.register(async (scope) => studio.serveStudio(scope, { timeline, resend, chain, ...context }));
+  await local.register(async (scope) =>
+    studio.serveStudio(scope, { timeline, resend, chain, channels, ...context }),
+  );
 }
 
 /** The recording proxy in front of a shop, if there is to be one. */

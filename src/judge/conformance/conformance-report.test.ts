@@ -15,6 +15,7 @@ test("the report is XML, and a page, whatever a facilitator answers", () => {
     environment: createFixtureEngine().environment,
     isKit: false,
     uptoSubmitter: undefined,
+    channels: undefined,
     lacksFunds: undefined,
     testPayers: new Set<never>(),
     money: undefined,

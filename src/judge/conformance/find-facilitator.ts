@@ -79,6 +79,8 @@ export type FoundFacilitator = {
   versions: ReadonlySet<X402Version>;
   /** Who may submit payments of scheme “upto” on the network, as it lists it; undefined where it lists no such kind. */
   uptoSubmitter: Address | undefined;
+  /** Scheme “batch-settlement” there, with who signs claims and refunds for shops; undefined if it is not listed. */
+  channels: { authorizer: Address | undefined } | undefined;
   /** Shows neither the API key nor the payer's. */
   compare: Comparison;
 };
@@ -96,6 +98,7 @@ const supportedSchema = z.object({
           strictness: z.enum(strictnesses).optional().catch(undefined),
           reasons: z.enum(dialects).optional().catch(undefined),
           facilitatorAddress: address.optional().catch(undefined),
+          receiverAuthorizer: address.optional().catch(undefined),
         })
         .optional()
         .catch(undefined),
@@ -169,6 +172,7 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
     money,
     hasBlacklist: running?.fork?.hasBlacklist ?? true,
     unfitPayers: running && money ? await findUnfitPayers(money, asset) : new Map(),
+    channels: supported.channels.find((kind) => known.find(kind.network, 2)?.name === name),
     uptoSubmitter: uptos.find((kind) => known.find(kind.network, 2)?.name === name)?.submitter,
     versions: new Set(kinds.filter((kind) => kind.name === name).map(({ x402Version }) => x402Version)),
     compare: hideSecrets(
@@ -230,6 +234,8 @@ type SupportedAnswer = {
   listed: { network: string; x402Version: X402Version }[];
   /** Those with scheme “upto” that name who submits them. */
   uptos: { network: string; submitter: Address }[];
+  /** Those with scheme “batch-settlement”, with who signs claims and refunds for shops. */
+  channels: { network: string; authorizer: Address | undefined }[];
   prefix: Access["prefix"];
   /** True if it uses the published operator, as `up` and `mock` do. */
   isPublished: boolean;
@@ -262,6 +268,9 @@ async function readSupported(baseUrl: string): Promise<SupportedAnswer> {
           scheme === "upto" && extra?.facilitatorAddress !== undefined
             ? [{ network, submitter: extra.facilitatorAddress }]
             : [],
+        ),
+        channels: kinds.flatMap(({ scheme, network, extra }) =>
+          scheme === "batch-settlement" ? [{ network, authorizer: extra?.receiverAuthorizer }] : [],
         ),
         listed: kinds.flatMap(({ scheme, x402Version, network }) =>
           scheme === "exact" && (x402Version === 1 || x402Version === 2) ? [{ network, x402Version }] : [],

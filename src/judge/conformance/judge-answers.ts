@@ -10,7 +10,7 @@ import { ruleOf } from "./rules-of-rows.ts";
 
 /** The facts about a facilitator in one scenario. */
 export type ConformanceFacts = {
-  scenario: ScenarioRow;
+  scenario: Pick<ScenarioRow, "situation" | "operation" | "x402Version">;
   /** The differences between the answers and the expected ones. */
   differences: readonly Difference[];
   /** The answers that were compared last; undefined where none came. */

@@ -160,6 +160,7 @@ export const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
 };
 
 type Action = Pick<TakenMethod, "name" | "owns" | "read"> & {
+  words?: PaymentWords;
   checks: readonly TermsCheck[];
   digest(payment: SignedPayment, chainId: number): Hex;
 };
@@ -168,9 +169,9 @@ type Action = Pick<TakenMethod, "name" | "owns" | "read"> & {
 function createAction({ digest, ...own }: Action): TakenMethod<typeof scheme, "any"> {
   return {
     ...common,
+    words: usualWords,
     ...own,
     transfer: "any",
-    words: usualWords,
     checksSignatures: true,
     extra: () => undefined,
     digester: (_asset, chainId) => (payment) => digest(payment, chainId),
@@ -195,8 +196,12 @@ const voucher = createAction({
   },
 });
 
+/** The words of what the shop itself asks for: it is named by its own address. */
+const wordsOfShop = (receiver: string): PaymentWords => ({ ...usualWords, payer: receiver, payTo: receiver });
+
 const claim = createAction({
   name: channelMethods.claim,
+  words: wordsOfShop("claims[0].voucher.channel.receiver"),
   checks: [settledAlone],
   owns: (payload) => kindOf(payload) === "claim",
   read: readClaim,
@@ -205,6 +210,7 @@ const claim = createAction({
 
 const settle = createAction({
   name: channelMethods.settle,
+  words: { ...wordsOfShop("receiver"), asset: "token" },
   checks: [settledAlone],
   owns: (payload) => kindOf(payload) === "settle",
   read: readSettle,

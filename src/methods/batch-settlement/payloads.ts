@@ -344,6 +344,14 @@ function payloadOf(payment: SignedPayment): unknown {
 export const channelOf = (payment: SignedPayment) => payloadOf(payment) as ChannelPayload;
 export const voucherOf = (payment: SignedPayment) => payloadOf(payment) as VoucherPayload;
 export const depositOf = (payment: SignedPayment) => payloadOf(payment) as DepositPayload;
+
+/** The voucher of a deposit or a purchase, in a payment of any method; undefined of others. */
+export function voucherIn(payment: SignedPayment): ChannelPayload["voucher"] | undefined {
+  const { deposit, permit2Deposit, voucher } = channelMethods;
+  const isOfBuyer = [deposit, permit2Deposit, voucher].some((method) => method === payment.method);
+  return isOfBuyer ? channelOf(payment).voucher : undefined;
+}
+
 export const claimOf = (payment: SignedPayment) => payloadOf(payment) as ClaimPayload;
 /** The sum that is owed to a receiver, once that was looked up. */
 export const payoutOf = (payment: SignedPayment) => payloadOf(payment) as { owed: bigint };

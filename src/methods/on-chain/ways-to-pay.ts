@@ -2,8 +2,8 @@ import { readClaimedCodes } from "../../protocol/builder-code.ts";
 import type { ServedNetwork } from "../../protocol/checks.ts";
 import { createRequestParser, type RequestParser } from "../../protocol/requests.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
-import { allMethods } from "../all-methods.ts";
 import type { TakenMethod } from "../method.ts";
+import { takenMethods } from "../taken-methods.ts";
 import type { Settling, Usage } from "./settling.ts";
 import { settlings } from "./table.ts";
 
@@ -70,4 +70,4 @@ function found<T>(entry: T | undefined, name: string): T {
 }
 
 /** All of them: those of the tables, and a scheme that the service alone knows. */
-export const waysToPay = createWaysToPay(allMethods, settlings);
+export const waysToPay = createWaysToPay(takenMethods, settlings);

@@ -1,3 +1,4 @@
+import { channelErrorIn } from "../../methods/batch-settlement/on-chain/channel-errors.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 
 /* Errors of clients and browsers, which people paste: those that are thrown before a payment leaves the client. */
@@ -57,5 +58,10 @@ export function explainClientError(text: string): Finding | undefined {
     const [got, ...found] = pattern.exec(text) ?? [];
     if (got !== undefined) return { ...finding("client-error", "", { got }), ...advise(...found) };
   }
-  return undefined;
+  const reverted = channelErrorIn(text);
+  if (reverted === undefined) return undefined;
+  const { name, advice } = reverted;
+  const title = `The escrow of scheme “batch-settlement” reverted: ${name}`;
+  const why = "The transaction moved nothing. One bad row reverts a whole claim.";
+  return { ...finding("client-error", "", { got: name, why }), title, ...(advice !== "" && { fix: advice }) };
 }

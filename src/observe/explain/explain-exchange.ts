@@ -1,4 +1,4 @@
-import { halfOfOffer } from "../../methods/people.ts";
+import { halfOfOffer } from "../../methods/explained.ts";
 import { isDecidedBy, isSituation, reasons } from "../../protocol/catalogue.ts";
 import { adviceOnAnswer, adviceOnReason, reasonTexts } from "../../protocol/catalogue-texts.ts";
 import type { Address } from "../../protocol/hex.ts";

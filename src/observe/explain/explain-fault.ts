@@ -1,12 +1,12 @@
 import {
   type Invalid,
-  type InvalidReason,
   isDecidedBy,
   type Situation,
   splitMessage,
   withReasonOfMethod,
 } from "../../protocol/catalogue.ts";
 import { adviceOnAnswer } from "../../protocol/catalogue-texts.ts";
+import { isChannelReason } from "../../protocol/channel-reasons.ts";
 import { type Finding, finding, isMistakeId, type Mistake, mistakes } from "../../protocol/mistakes.ts";
 import { formatNetwork, type NetworkRegistry } from "../../protocol/networks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -93,12 +93,11 @@ export function explainRefused(
 ): Finding {
   const { reason, situation, message, got, expected } =
     request === undefined ? refusal : withReasonOfMethod<Invalid>(refusal, request);
-  const mistake = mistakeOfSituation[situation];
+  // The table's words are for single payments, not for channels.
+  const mistake = isChannelReason(reason) ? undefined : mistakeOfSituation[situation];
   if (mistake === undefined || !isMistakeId(mistake)) {
     const { fact, why, fix } = adviceOnAnswer(reason, { situation, message });
-    // A scheme with reasons of its own is not read here.
-    const mistake = reason as InvalidReason;
-    return { mistake, situation, title: fact, at, why, fix, reason: mistake };
+    return { mistake: reason, situation, title: fact, at, why, fix, reason };
   }
   // It has the facts of this payment.
   const { advice } = splitMessage(message);

@@ -2,9 +2,10 @@ import { recoverSigner } from "../../chain/signing/recover-signer.ts";
 import { siblingOf } from "../../methods/domains.ts";
 import { exactEip3009 } from "../../methods/exact-eip3009/eip3009-method.ts";
 import { explainExtra } from "../../methods/exact-eip3009/eip3009-people.ts";
-import { methodOf, methods } from "../../methods/methods.ts";
-import { halfOf } from "../../methods/people.ts";
+import { explainedHalfOf } from "../../methods/explained.ts";
+import { takenMethodOf, takenMethods } from "../../methods/taken-methods.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
+import { isChannelReason } from "../../protocol/channel-reasons.ts";
 import {
   checkValidityWindow,
   type PureCheckName,
@@ -97,7 +98,7 @@ type Reading = Halves & {
 const payloadAt = "paymentPayload.payload";
 const termsAt = "paymentRequirements";
 
-const readPaymentRequest = createRequestReader(methods);
+const readPaymentRequest = createRequestReader(takenMethods);
 
 /** @param whole the body as it came, with what the reader does not look for */
 function read(halves: Halves, context: ExplainContext, whole?: Record<string, unknown>): Reading {
@@ -139,6 +140,8 @@ function explainTerms(
   context: ExplainContext,
 ): Finding[] {
   const { words, payment, knownNetwork } = request;
+  const method = takenMethodOf(payment);
+  const hasOwnAmounts = method.amounts === "own";
   const asset = `${termsAt}.asset`;
   const limit = `${payloadAt}.${words.limit}`;
   // The short form may leave it out.
@@ -146,26 +149,37 @@ function explainTerms(
   const ready: Readonly<Record<PureCheckName, boolean>> = {
     assetIsAllowed: isRead(asset),
     payToIsAccepted: hasPayTo,
-    isSignedForUs: hasPayTo && isFaultless(/^paymentPayload\.payload(?!\.signature$)/),
+    isSignedForUs:
+      hasPayTo &&
+      isFaultless(/^paymentPayload\.payload(?!\.signature$)/) &&
+      (!hasOwnAmounts || isRead(asset)),
     recipientIsPayTo: hasPayTo && isRead(`${payloadAt}.${words.payTo}`),
-    valueIsExact: isRead(limit, amountAt(terms)),
+    valueIsExact:
+      isRead(limit, amountAt(terms)) && (!hasOwnAmounts || isFaultless(/^paymentPayload\.payload/)),
     assetIsSigned: words.asset !== undefined && isRead(asset, `${payloadAt}.${words.asset}`),
     valueIsPositive: isRead(limit),
   };
   const network = servedIn(knownNetwork, context);
-  const checking = { method: methodOf(payment), operation: context.operation ?? "settle" };
   // If only the contract is accepted, payments must be signed for it, whatever payTo says.
   const meant =
-    (network.payTo ?? "contract") === "contract"
+    (network.payTo ?? "contract") === "contract" && !hasOwnAmounts
       ? { ...request, requirements: { ...request.requirements, payTo: undefined } }
       : request;
-  const refusals = checks
-    .filter((name) => ready[name])
-    .flatMap((name) => refuseTerms(name === "payToIsAccepted" ? request : meant, network, checking, [name]));
+  const refusalsOf = (operation: Operation) =>
+    checks
+      .filter((name) => ready[name])
+      .flatMap((name) =>
+        refuseTerms(name === "payToIsAccepted" ? request : meant, network, { method, operation }, [name]),
+      );
+  const operations = context.operation === undefined ? (["settle", "verify"] as const) : [context.operation];
+  // By default it need be good for one of them.
+  const [refusals = []] = operations.map(refusalsOf).toSorted((one, other) => one.length - other.length);
   const found = new Map<string, Finding>();
   for (const refusal of refusals) {
     const at = placeOf(refusal.at ?? "");
     if (at === undefined) continue;
+    // A scheme's own check says more exactly what one of all methods finds, too.
+    if ([...found.values()].some((other) => other.at === at && isChannelReason(other.mistake))) continue;
     const one = explainRefused(refusal, at, request);
     found.set(`${one.mistake} ${at}`, moreExactly(one, request, context));
   }
@@ -188,7 +202,7 @@ function moreExactly(
     return { ...found, fix: `${found.fix} This one is the address of ${sibling.symbol}.` };
   }
   const power = powerOfTenBetween(payment.limit, requirements.amount);
-  return situation === "value_differs" && power !== undefined
+  return found.mistake === "amount-differs" && power !== undefined
     ? { ...found, mistake: "amount-off-by-decimals" }
     : found;
 }
@@ -205,8 +219,10 @@ function explainOddTerms(
   const value = memberAt({ [termsAt]: terms }, amountAt(terms));
   if (amount !== undefined) {
     findings.push(...explainSize(amount, value, unitsAsked(terms, network, context)));
-    const takesLess = methods.some((method) => method.takesLess && method.scheme === members.scheme);
-    if (value === "0" && !takesLess) {
+    const mayBeZero = takenMethods.some(
+      ({ scheme, takesLess, amounts }) => scheme === members.scheme && (takesLess || amounts === "own"),
+    );
+    if (value === "0" && !mayBeZero) {
       const facts = { situation: "amount_zero", got: '"0"', expected: "more than nothing" } as const;
       findings.push(finding("amount-zero", amount, facts));
     }
@@ -291,14 +307,15 @@ function explainSigned(
 ): Finding[] {
   const { payment, words, requirements, knownNetwork: network } = request;
   const { now, clock, tokens } = context;
-  const [member] = words.payer.split(".");
+  const member = words.nonce.replace(/\.\w+$/, "");
   const findings: Finding[] = [];
   const isWhole = isFaultless(/^paymentPayload\.payload/);
   if (
+    words.payer !== words.payTo &&
     isRead(`${payloadAt}.${words.payer}`, `${payloadAt}.${words.payTo}`) &&
     sameAddress(payment.payTo, payment.payer)
   ) {
-    findings.push(finding("pays-itself", `${member}.from`, { got: payment.payer }));
+    findings.push(finding("pays-itself", words.payer, { got: payment.payer }));
   }
   if (isWhole && context.signatureHeld !== true) {
     const isOfAsked = isRead(`${termsAt}.asset`) || words.asset !== undefined;
@@ -306,7 +323,7 @@ function explainSigned(
     const asset = knownToken(network, address, tokens) ?? { ...network.usdc, address };
     const at = `${payloadAt}.signature`;
     const about = { at, network, asset, requirements, recover: recoverSigner };
-    const found = halfOf(methodOf(payment)).explainSignature(payment, about);
+    const found = explainedHalfOf(payment.method).explainSignature(payment, about);
     const token = tokenAsked(terms, network, context);
     // A good signature was made for the real domain, so that a wrong `extra` is no cause.
     if (place !== undefined && token !== undefined && found.some(isOfAnotherSigner)) {
@@ -316,7 +333,8 @@ function explainSigned(
   }
   const approval = isWhole ? refuseApproval(request, now) : undefined;
   if (approval !== undefined) findings.push(explainRefused(approval, "", request));
-  if (now === undefined) return findings;
+  // What moves tokens that were moved before has no times.
+  if (now === undefined || takenMethodOf(payment).transfer === "any") return findings;
   // Behind a start that is to come, the end is looked at as well.
   const begun = { ...payment, window: { ...payment.window, first: 0n } };
   const found = new Map<string, Finding>();
@@ -404,7 +422,10 @@ function isOfOtherTier(value: Address, { tier }: Network, { contracts }: Explain
 }
 
 function memberAt(value: unknown, path: string): unknown {
-  return path.split(".").reduce<unknown>((inner, name) => (isRecord(inner) ? inner[name] : undefined), value);
+  return path
+    .split(/[.[\]]+/)
+    .filter((name) => name !== "")
+    .reduce<unknown>((inner, name) => membersOf(inner)[name], value);
 }
 
 /** The place of the amount in terms, by the version that they are of. */

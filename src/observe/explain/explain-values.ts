@@ -22,7 +22,7 @@ export function explainWindow(
   const { situation } = refusal;
   const isStart = isOfStart(refusal);
   const [time, name] = isStart ? [start, words.start] : [end, words.end];
-  const at = `${words.payer.split(".")[0]}.${name}`;
+  const at = words.nonce.replace(/\w+$/, name);
   if (isInMilliseconds(time)) {
     return finding("times-in-milliseconds", at, { situation, got: `${time}`, expected: `${time / 1000n}` });
   }

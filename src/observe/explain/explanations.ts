@@ -1,5 +1,5 @@
 import { buildBody } from "../../methods/build-request.ts";
-import { methodOf } from "../../methods/methods.ts";
+import { methods } from "../../methods/methods.ts";
 import { type Invalid, isDecidedBy } from "../../protocol/catalogue.ts";
 import {
   adviceOnAnswer,
@@ -8,6 +8,7 @@ import {
   errorsSection,
   withoutLocal,
 } from "../../protocol/catalogue-texts.ts";
+import { isChannelReason } from "../../protocol/channel-reasons.ts";
 import {
   type Finding,
   finding,
@@ -129,7 +130,10 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   // The answer knows verify's own refusal best: it may sponsor no approvals, and accept an expired one that is not needed.
   const found = [
     ...undeployedWallet(refused),
-    ...mistakes.filter(({ mistake }) => isMistakeId(mistake) && (mistake !== "amount-zero" || isZeroRefused)),
+    ...mistakes.filter(
+      ({ mistake }) =>
+        (isMistakeId(mistake) || isChannelReason(mistake)) && (mistake !== "amount-zero" || isZeroRefused),
+    ),
   ];
   // A body that was refused unread may hold mistakes besides.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
@@ -187,7 +191,7 @@ export function explainLostAnswer(ledger: string | null): RefusalExplanation {
   return explanationOf(finding("answer-lost", "", got));
 }
 
-/** The body of a verify or settle for this payment, in the full form of its version. */
+/** The body of a verify or settle for this payment, in the full form of its version; empty of a method that is not written here. */
 export function requestBodyOf(
   request: PaymentRequest,
   { contracts, tokens }: Deployment,
@@ -195,7 +199,9 @@ export function requestBodyOf(
   const { knownNetwork, requirements, payment, x402Version } = request;
   const known = knownToken(knownNetwork, requirements.asset, tokens) ?? knownNetwork.usdc;
   const facilitatorContract = contracts[knownNetwork.tier];
-  const { scheme, extra, write } = methodOf(payment);
+  const method = methods.find(({ name }) => name === payment.method);
+  if (method === undefined) return {};
+  const { scheme, extra, write } = method;
   const parts = {
     x402Version,
     network: knownNetwork,

@@ -1,5 +1,5 @@
 import { readAnyNumber } from "../../methods/explain-members.ts";
-import { halfOfPayload } from "../../methods/people.ts";
+import { halfOfPayload } from "../../methods/explained.ts";
 import { type Address, type Hex, isAddress } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
@@ -168,5 +168,6 @@ export function namedPayment(input: Input | undefined, networks: NetworkRegistry
 function signedIn(input: Input | undefined) {
   const payload = input !== undefined && "payload" in input ? membersOf(input.payload).payload : undefined;
   const { member, nameOf } = halfOfPayload(payload);
-  return nameOf(membersOf(membersOf(payload)[member]));
+  const members = membersOf(payload);
+  return nameOf(membersOf(members[member]), members);
 }

@@ -1,6 +1,11 @@
 import { createChainReader } from "../../chain/chain-reader.ts";
-import { createLogReader, readReceipt } from "../../chain/logs-and-receipts.ts";
+import { createLogReader, type Receipt, readReceipt } from "../../chain/logs-and-receipts.ts";
 import type { RpcAnswer, RpcReader } from "../../chain/rpc/rpc.ts";
+import {
+  namedChannelEvent,
+  readChannelEvent,
+} from "../../methods/batch-settlement/on-chain/channel-events.ts";
+import { readReceiver } from "../../methods/batch-settlement/on-chain/channel-state.ts";
 import { decodeEvents, type PaymentEvent } from "../../methods/on-chain/events.ts";
 import { findUse, type KnownPayment } from "../../methods/on-chain/nonces.ts";
 import { paymentIn } from "../../methods/on-chain/payer-state.ts";
@@ -51,6 +56,22 @@ export async function findPaymentUse(
     about,
     blocks: bounds.blocks,
   });
+}
+
+/** What was claimed for a receiver and is not paid out yet, in the token's smallest unit; undefined where the chain does not say. */
+export async function readOwed(
+  chain: Pick<ReadableChain, "network" | "ask">,
+  receiver: Address,
+  token: Address,
+): Promise<bigint | undefined> {
+  const reader = createChainReader(boundedRpc(chain), chain.network.name);
+  try {
+    const { claimed, settled } = await readReceiver({ reader }, receiver, token);
+    return claimed - settled;
+  } catch (error) {
+    if (error instanceof UndeterminedError) return undefined;
+    throw error;
+  }
 }
 
 /** How many searches run at a time. */
@@ -149,7 +170,7 @@ export async function transactionOf(
     gasUsed: decimal(gasUsed),
     gasPrice: decimal(effectiveGasPrice),
     fee: receipt.gasCost === undefined ? null : `${receipt.gasCost}`,
-    events: decodeEvents(receipt).map(viewOf),
+    events: eventsOf(receipt),
   };
   return {
     hash,
@@ -159,6 +180,18 @@ export async function transactionOf(
     call: isAddress(to) ? decodeCall(to, input) : null,
     mined: mined ?? null,
   };
+}
+
+/** The events of payments and of channels, in the order of their logs. */
+function eventsOf(receipt: Receipt) {
+  const ofPayments = decodeEvents(receipt).map(viewOf);
+  const logs = receipt.succeeded ? receipt.logs : [];
+  const ofChannels = logs.flatMap((log) => {
+    const event = readChannelEvent(log);
+    const { address: emitter, logIndex } = log;
+    return event ? [{ name: event.name, emitter, logIndex, fields: namedChannelEvent(event) }] : [];
+  });
+  return [...ofPayments, ...ofChannels].sort((one, other) => one.logIndex - other.logIndex);
 }
 
 function viewOf({ name, emitter, logIndex, ...fields }: PaymentEvent) {

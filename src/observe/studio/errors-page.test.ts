@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { reasonTexts } from "../../protocol/catalogue-texts.ts";
+import { reasonTexts, textsOfChannels } from "../../protocol/catalogue-texts.ts";
 import { mistakes } from "../../protocol/mistakes.ts";
 import { problemKinds } from "../../protocol/problems.ts";
 import { errorsPage } from "./errors-page.ts";
@@ -7,6 +7,7 @@ import { errorsPage } from "./errors-page.ts";
 test("the page of errors has a section for every reason, problem and mistake, once", () => {
   const names = [
     ...Object.keys(reasonTexts),
+    ...textsOfChannels.keys(),
     ...Object.keys(mistakes),
     ...Object.values(problemKinds).map(({ name }) => name),
   ];

@@ -10,7 +10,7 @@ import {
   settleErrorReason,
   situations,
 } from "../../protocol/catalogue.ts";
-import { reasonTexts, situationTexts, withLocal } from "../../protocol/catalogue-texts.ts";
+import { reasonTexts, situationTexts, textsOfChannels, withLocal } from "../../protocol/catalogue-texts.ts";
 import { mistakes } from "../../protocol/mistakes.ts";
 import { problemKinds, problemTexts } from "../../protocol/problems.ts";
 import { specReason } from "../../protocol/reference-reasons.ts";
@@ -115,6 +115,16 @@ export function errorsGuide(): string {
       ...namesInReference(reason),
       ...situationsOf(reason),
       `Usual mistakes: ${usualMistakes(reason).join("; ")}.`,
+    ]),
+    "",
+    "## By reason, for scheme “batch-settlement”",
+    ...[...textsOfChannels].flatMap(([reason, { meaning, fix }]) => [
+      "",
+      `### \`${reason}\``,
+      "",
+      meaning,
+      "",
+      `**Fix:** ${fix}`,
     ]),
     "",
     "## Without a verdict",

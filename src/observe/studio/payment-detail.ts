@@ -4,7 +4,7 @@ import { viewOf } from "../../methods/people.ts";
 import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import { isDecidedBy } from "../../protocol/catalogue.ts";
 import { errorsSection, reasonTexts } from "../../protocol/catalogue-texts.ts";
-import { type Hex, isBytes } from "../../protocol/hex.ts";
+import { type Address, type Hex, isBytes } from "../../protocol/hex.ts";
 import { findJsonProblem } from "../../protocol/json-problem.ts";
 import { bodyLimit } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -209,6 +209,8 @@ export type PaymentChain = {
   transaction(record: PaymentRecord): Promise<TransactionView>;
   /** How its authorization was used; undefined where that could not be found out soon. Never throws. */
   authorizationUse(record: PaymentRecord): Promise<PaymentUse | undefined>;
+  /** What was claimed for a receiver and is not paid out yet; undefined where that could not be found out. */
+  owed?(network: string, receiver: Address, token: Address): Promise<bigint | undefined>;
 };
 
 /** The body of the newest request of a payment: as it came, or else made of what was read of it. */

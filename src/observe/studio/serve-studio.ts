@@ -13,12 +13,13 @@ import {
   transactionViewSchema,
 } from "../timeline/payment-view.ts";
 import type { Timeline } from "../timeline/timeline.ts";
+import { channelsRoute, type ListChannels } from "./channel-views.ts";
 import { llmsRoutes } from "./llms-routes.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";
 
 /** Where payments may be sent again, and their chains be asked; without, they are only shown. */
-type Actions = { resend?: Resend; chain?: PaymentChain };
+type Actions = { resend?: Resend; chain?: PaymentChain; channels?: ListChannels };
 
 /**
  * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`, beside a local service: what it did about
@@ -27,10 +28,11 @@ type Actions = { resend?: Resend; chain?: PaymentChain };
  */
 export function serveStudio(
   app: FastifyInstance,
-  { timeline, resend, chain, ...context }: { timeline: Timeline } & Actions & RefusalContext,
+  { timeline, resend, chain, channels, ...context }: { timeline: Timeline } & Actions & RefusalContext,
 ): void {
   app.register(async (scope) => {
     paymentRoutes(scope, { timeline, context, chain });
+    if (channels !== undefined) channelsRoute(scope, { timeline, list: channels, chain });
     if (resend !== undefined) againRoutes(scope, { timeline, context, resend });
     pageRoutes(scope, builtPage);
     shopRoute(scope);
@@ -71,7 +73,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
 const pageFile = /^([\w-][\w.-]*\/)*[\w-][\w.-]*$/;
 
 /** The views of the page, each of which has a URL; the page reads which it is. */
-const viewOfPage = /^(payments(\/.*)?|chains|faults|setup)$/s;
+const viewOfPage = /^(payments(\/.*)?|channels|chains|faults|setup)$/s;
 
 /** As `index.html` has it for how the command is called. */
 const usualCommand = '<meta name="command" content="npx --no-install x402-kit"';
@@ -169,6 +171,18 @@ export function describeStudioApi(): { paths: object; schemas: object } {
             ...json("PaymentTransaction", "The newest transaction that carried it"),
             "404": { description: "No readable payment of this id was seen" },
             "409": { description: "No transaction has carried it" },
+          },
+        },
+      },
+      "/channels": {
+        get: {
+          operationId: "listChannels",
+          summary: "The newest channels of scheme batch-settlement that were opened here",
+          responses: {
+            "200": {
+              description: "Amounts are decimal strings in the token's smallest unit",
+              content: { "application/json": { schema: { type: "object", required: ["channels"] } } },
+            },
           },
         },
       },

@@ -105,6 +105,14 @@ export const paymentSummarySchema = z.object({
     .nullable()
     .default(null)
     .meta({ description: "When it was settled, also where a later settle of the same payment was refused" }),
+  withdrawal: z
+    .object({ channel: z.string(), amount: z.string(), endsAt: z.int() })
+    .nullable()
+    .default(null)
+    .meta({
+      description:
+        "Of a channel (scheme batch-settlement): the payer has announced to take so much back, from unix seconds `endsAt` on",
+    }),
   transaction: text,
   delivered: z.boolean().nullable().meta({ description: "Whether its success was written to the caller" }),
   faults: z
@@ -122,7 +130,18 @@ export type PaymentSummary = z.infer<typeof paymentSummarySchema>;
 /** One line of what happened to a payment. */
 export const timelineEntrySchema = z.object({
   at: z.number(),
-  kind: z.enum(["request", "check", "answer", "ledger", "transaction", "rpc", "fault", "delivery", "shop"]),
+  kind: z.enum([
+    "request",
+    "check",
+    "answer",
+    "ledger",
+    "transaction",
+    "rpc",
+    "fault",
+    "delivery",
+    "shop",
+    "withdrawal",
+  ]),
   title: z.string().meta({ description: "What happened, in a few words" }),
   operation: text.default(null).meta({ description: "Of a verify or settle, and of its answer" }),
   outcome: text

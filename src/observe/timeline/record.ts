@@ -15,7 +15,8 @@ export type Entry =
   | RpcEntry
   | FaultEntry
   | ShopEntry
-  | ClockEntry;
+  | ClockEntry
+  | Message<"withdrawal">;
 
 export type RequestEntry = Pick<Message<"request">, "kind" | "at" | "requestId" | "operation" | "headers">;
 

@@ -44,6 +44,7 @@ export function summaryOf(record: PaymentRecord, names: KnownNames = {}): Paymen
     settledAt: null,
     transaction: null,
     delivered: null,
+    withdrawal: null,
     faults: [],
     charge: null,
   };
@@ -107,6 +108,9 @@ function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["ask
       return;
     case "fault":
       if (!summary.faults.includes(entry.fault)) summary.faults.push(entry.fault);
+      return;
+    case "withdrawal":
+      summary.withdrawal = { channel: entry.channel, amount: `${entry.amount}`, endsAt: entry.endsAt };
   }
 }
 
@@ -288,6 +292,13 @@ function describe(entry: Entry): Line[] {
       return [describeShop(entry)];
     case "clock":
       return [];
+    case "withdrawal": {
+      const { channel, amount, endsAt } = entry;
+      const details = { channel, amount: `${amount}`, endsAt };
+      return [
+        { kind: "withdrawal", title: "the payer takes back what is in the channel", ok: false, details },
+      ];
+    }
   }
 }
 

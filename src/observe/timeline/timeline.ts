@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { voucherIn } from "../../methods/batch-settlement/payloads.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import {
   type Channel,
@@ -127,6 +128,7 @@ class ChannelTimeline implements Timeline {
       on(channels.block, (message) => void this.#blocks.set(message.network, message)),
       on(channels.fault, (message) => this.#onFault(message)),
       on(channels.shop, (message) => this.#onShop(message)),
+      on(channels.withdrawal, (message) => this.#onWithdrawal(message)),
     ];
   }
 
@@ -319,6 +321,14 @@ class ChannelTimeline implements Timeline {
     const newest = [...this.#payments.values()].slice(-mostSearched);
     const hit = paymentsHitBy(message, newest, (transaction) => this.#carriedBy(transaction));
     for (const record of hit) this.#add({ ...kept, requestId: record.onlyOpen() }, [record]);
+  }
+
+  /** It is news of every payment into or out of its channel. */
+  #onWithdrawal(message: Message<"withdrawal">): void {
+    const ofChannel = [...this.#payments.values()].filter(
+      ({ request }) => request !== undefined && voucherIn(request.payment)?.channelId === message.channel,
+    );
+    this.#add(message, ofChannel);
   }
 
   #recordsOf(settlementId: string): readonly WritableRecord[] {

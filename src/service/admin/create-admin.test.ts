@@ -20,6 +20,7 @@ function start() {
   const timeline = createTimeline(serviceId);
   const app = createAdminApp({
     ...{ timeline, host: "127.0.0.1", token, ledger: { find: async () => null } },
+    listChannels: async () => [],
     context: { contracts: { mainnet: contract, testnet: contract } },
     chainOf: () => ({
       ...{

@@ -6,6 +6,7 @@ import type { NetworkConfig, ServeConfig } from "../../config/serve-config.ts";
 import type { Claims } from "../../ledger/ledger.ts";
 import type { RefusalContext } from "../../observe/explain/explanations.ts";
 import { createUseFinder, type ReadableChain } from "../../observe/studio/chain-questions.ts";
+import { channelsRoute, type ListChannels } from "../../observe/studio/channel-views.ts";
 import { paymentRoutes } from "../../observe/studio/payment-routes.ts";
 import type { PaymentRecord } from "../../observe/timeline/record.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
@@ -24,7 +25,12 @@ const noContract = `0x${"00".repeat(20)}` as const;
 export function createAdmin(
   { networks }: Pick<ServeConfig, "networks">,
   admin: NonNullable<ServeConfig["admin"]>,
-  { timeline, ledger, logger }: Pick<AdminOptions, "timeline" | "ledger" | "logger">,
+  {
+    timeline,
+    ledger,
+    listChannels,
+    logger,
+  }: Pick<AdminOptions, "timeline" | "ledger" | "listChannels" | "logger">,
 ): FastifyInstance {
   const contractOf = (tier: "mainnet" | "testnet") =>
     networks.find((network) => network.tier === tier)?.facilitatorContract ?? noContract;
@@ -32,6 +38,7 @@ export function createAdmin(
   const app = createAdminApp({
     timeline,
     ledger,
+    listChannels,
     ...admin,
     context: {
       contracts: { mainnet: contractOf("mainnet"), testnet: contractOf("testnet") },
@@ -86,6 +93,8 @@ export type AdminOptions = {
   timeline: Timeline;
   /** Where payments are that this process has not seen. */
   ledger: Pick<Claims, "find">;
+  /** The channels that were opened here. */
+  listChannels: ListChannels;
   /** The host that it will listen on, which callers may name. */
   host: string;
   /** Without it, every request is refused. */
@@ -105,7 +114,7 @@ const mostChainReads = 2;
  * and a Host that is its own; no answer holds a signature, a key or a secret.
  */
 export function createAdminApp(options: AdminOptions): FastifyInstance {
-  const { timeline, ledger, host, token, context, chainOf, logger } = options;
+  const { timeline, ledger, listChannels, host, token, context, chainOf, logger } = options;
   const app = createInternalApp(logger, { max: 50, maxPerAddress: 25 });
 
   const isToken = createTokenCheck(token);
@@ -157,6 +166,7 @@ export function createAdminApp(options: AdminOptions): FastifyInstance {
         reads--;
       }
     }
+    channelsRoute(scope, { timeline, list: listChannels });
     paymentRoutes(scope, {
       timeline,
       context,

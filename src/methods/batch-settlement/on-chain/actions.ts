@@ -4,7 +4,7 @@ import { describeRevert, type Revert } from "../../../chain/revert.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 import type { SettleCall, Settling } from "../../on-chain/settling.ts";
 import { batchSettlementAddress } from "../contracts.ts";
-import { channelErrorOf } from "./channel-calls.ts";
+import { channelErrorOf } from "./channel-errors.ts";
 import { type ChannelEvent, channelEvents } from "./channel-events.ts";
 
 /* What the transactions of scheme “batch-settlement” have in common: each is a call of the settlement contract by itself. */
@@ -39,7 +39,7 @@ export const unknownToTests: Pick<Settling, "submission" | "cancellation"> = {
 
 /** A revert of the contracts, or of a token that they call, in a few words. */
 export function describeChannelRevert(revert: Revert): string {
-  return (revert.kind === "unknown" && channelErrorOf(revert.data)) || describeRevert(revert);
+  return (revert.kind === "unknown" && channelErrorOf(revert.data)?.name) || describeRevert(revert);
 }
 
 /**

@@ -87,22 +87,3 @@ export function encodeRefund(
 export function encodeMulticall(calls: readonly Hex[]): Hex {
   return `${selectors.multicall}${offset(wordDigits)}${encodeArray(calls.map(byteWords))}`;
 }
-
-const errorNames = (
-  "InvalidChannel InvalidSignature NotReceiverAuthorizer NotAuthorizedToClaim NotAuthorizedToRefund ClaimExceedsCeiling " +
-  "ClaimExceedsBalance ZeroDeposit DepositOverflow WithdrawDelayOutOfRange EmptyBatch DepositCollectionFailed InvalidCollector " +
-  "InvalidRefundNonce ZeroRefund ReentrancyGuardReentrantCall FailedCall OnlyX402BatchSettlement Permit2612AmountMismatch " +
-  "ECDSAInvalidSignature"
-).split(" ");
-
-const errorBySelector = new Map([
-  ...errorNames.map((name): [string, string] => [selector(`${name}()`), name]),
-  [selector("ECDSAInvalidSignatureLength(uint256)"), "ECDSAInvalidSignatureLength"],
-  [selector("ECDSAInvalidSignatureS(bytes32)"), "ECDSAInvalidSignatureS"],
-  [selector("SafeERC20FailedOperation(address)"), "SafeERC20FailedOperation"],
-]);
-
-/** The name of an error of the contracts; undefined of another's. */
-export function channelErrorOf(data: Hex): string | undefined {
-  return errorBySelector.get(data.slice(0, 10).toLowerCase());
-}

@@ -26,8 +26,14 @@ export type ChannelEventName = keyof typeof channelTopics;
 /** An event by its name and key: a channel, or for `Settled` the receiver and the token. `amounts` are its data. */
 export type ChannelEvent = { name: ChannelEventName; key: string; amounts: readonly [bigint, bigint] };
 
-/** How many words of data each has. */
-const dataWords = { Deposited: 2, Claimed: 2, Settled: 1, Refunded: 1, WithdrawInitiated: 2 } as const;
+/** The words of data that each has. */
+const dataNames: Readonly<Record<ChannelEventName, readonly string[]>> = {
+  Deposited: ["amount", "newBalance"],
+  Claimed: ["claimAmount", "newTotalClaimed"],
+  Settled: ["amount"],
+  Refunded: ["amount"],
+  WithdrawInitiated: ["amount", "finalizeAfter"],
+};
 
 const names = Object.keys(channelTopics) as ChannelEventName[];
 
@@ -40,9 +46,16 @@ export function readChannelEvent({ address, topics, data }: EventLog): ChannelEv
   const name = names.find((one) => channelTopics[one] === topic);
   if (name === undefined || !sameAddress(address, batchSettlementAddress)) return undefined;
   const amounts = [0, 1].map((index) => BigInt(`0x${wordAt(data, index) ?? "0"}`));
-  if (data.length !== 2 + 64 * dataWords[name]) return undefined;
+  if (data.length !== 2 + 64 * dataNames[name].length) return undefined;
   const key = name === "Settled" ? indexed.slice(0, 2).join(" ") : (indexed[0] ?? "");
   return { name, key, amounts: [amounts[0] ?? 0n, amounts[1] ?? 0n] };
+}
+
+/** An event by the names of its members, for people. */
+export function namedChannelEvent({ name, key, amounts }: ChannelEvent): Readonly<Record<string, string>> {
+  const [receiver = "", token] = key.split(" ").map((word) => `0x${word.slice(-40)}`);
+  const about = token === undefined ? { channelId: key } : { receiver, token };
+  return { ...about, ...Object.fromEntries(dataNames[name].map((one, at) => [one, `${amounts[at] ?? 0n}`])) };
 }
 
 /** The events of a transaction, in their order; none of one that was reverted. */

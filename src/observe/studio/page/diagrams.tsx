@@ -17,6 +17,7 @@ const kindWords: Readonly<Record<WaterfallRow["kind"], string>> = {
   fault: "fault",
   delivery: "delivery",
   shop: "shop",
+  withdrawal: "withdrawal",
 };
 
 const titles: Readonly<Record<string, string>> = {

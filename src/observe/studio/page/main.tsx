@@ -1,6 +1,7 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { ChainsPane } from "./chains-pane.tsx";
+import { ChannelsPane, channels, loadChannels } from "./channels-pane.tsx";
 import { Button, startClock } from "./controls.tsx";
 import { DetailPane } from "./detail-pane.tsx";
 import { FaultBanner, FaultsPane } from "./faults-pane.tsx";
@@ -46,6 +47,7 @@ function App() {
         </>
       ) : (
         <main class="views">
+          {view.value === "channels" && <ChannelsPane />}
           {view.value === "chains" && <ChainsPane />}
           {view.value === "faults" && <FaultsPane />}
           {view.value === "setup" && <SetupPane />}
@@ -59,6 +61,7 @@ function App() {
 
 const names: Readonly<Record<View, string>> = {
   payments: "Payments",
+  channels: "Channels",
   chains: "Chains",
   faults: "Faults",
   setup: "Setup",
@@ -66,7 +69,8 @@ const names: Readonly<Record<View, string>> = {
 
 function TopBar() {
   const ofChains = isLocal.value ? (["chains", "faults"] as const) : [];
-  const places = ["payments", ...ofChains, "setup"] as const;
+  const ofScheme = channels.value.length > 0 || view.value === "channels" ? (["channels"] as const) : [];
+  const places = ["payments", ...ofScheme, ...ofChains, "setup"] as const;
   return (
     <header class="top">
       <h1>
@@ -128,6 +132,11 @@ addEventListener("keydown", (event) => {
 effect(() => {
   const count = refusals.value;
   document.title = count === 0 ? "x402 studio" : `(${count} refused) x402 studio`;
+});
+
+// Each payment may have opened a channel.
+effect(() => {
+  if (total.value > 0) void loadChannels();
 });
 
 followHistory(followFilters());

@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 
 /** The views of the page. Each has a URL: `/studio`, `/studio/payments/ID`, `/studio/chains` and so on. */
-export const views = ["payments", "chains", "faults", "setup"] as const;
+export const views = ["payments", "channels", "chains", "faults", "setup"] as const;
 
 export type View = (typeof views)[number];
 
