@@ -1,5 +1,6 @@
 import { InvalidValue } from "../../config/values.ts";
-import { findScenario, type ScenarioName, scenarioNamed, scenarios } from "../../fixtures/cases/scenarios.ts";
+import { scenarioNamed } from "../../fixtures/cases/scenario-named.ts";
+import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { signPayment } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startObservedMock } from "../../fixtures/mock-server/start-mock-server.ts";
 import { curlOf, originOf } from "../../harness/control/description.ts";
