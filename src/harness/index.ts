@@ -2,7 +2,7 @@ export type { OrganizationData } from "../config/organization-file.ts";
 export type { LogLevel } from "../config/values.ts";
 export type { PaymentSummary } from "../observe/timeline/payment-view.ts";
 export { ConfigurationError, KitError } from "../util/errors.ts";
-export type { BuyerOptions, HarnessBuyer, ShopConfig } from "./api/buyer.ts";
+export type { BuyerOptions, ChallengeSpec, HarnessBuyer, ShopConfig } from "./api/buyer.ts";
 export { connectHarness, createHarness } from "./api/create-harness.ts";
 export type {
   AssetOptions,

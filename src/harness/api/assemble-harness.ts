@@ -25,13 +25,21 @@ import {
 import type { JsonResponse } from "../../util/http-client.ts";
 import type { HarnessControl } from "../control/control-client.ts";
 import { type Access, type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
-import { paymentSpec, postPayment, signPayment } from "../control/pay.ts";
+import { type PaymentSpec, paymentSpec, postPayment, signPayment } from "../control/pay.ts";
 import { createFaultSetters } from "../faults/faults.ts";
 import type { PaymentJournal } from "../journal/journal.ts";
 import { createJournal } from "../journal/journal-reader.ts";
 import { requireAccount } from "../run/running-harness.ts";
-import { createHarnessBuyer, describeShop } from "./buyer.ts";
-import type { Harness, HarnessCaller, HarnessNetwork, ServiceAnswer, SettleOptions } from "./harness-api.ts";
+import { type ChallengeSpec, createHarnessBuyer, describeShop, isOfShop, signChallenge } from "./buyer.ts";
+import type {
+  Harness,
+  HarnessCaller,
+  HarnessNetwork,
+  PaymentRequestBody,
+  ServiceAnswer,
+  SettleOptions,
+  SignedRequest,
+} from "./harness-api.ts";
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
 import { createWallet } from "./wallet.ts";
 
@@ -93,17 +101,22 @@ export function assembleHarness<N extends NetworkName>(
     readonly [K in N]: HarnessNetwork<K>;
   };
 
+  function sign(spec: PaymentSpec<N>): Promise<SignedRequest>;
+  function sign(spec: ChallengeSpec): Promise<PaymentRequestBody>;
+  async function sign(spec: PaymentSpec<N> | ChallengeSpec): Promise<PaymentRequestBody> {
+    requireOpen();
+    if (isOfShop(spec)) return signChallenge(description, spec);
+    const { nonce } = await control.nextAuthorizationNonce();
+    return (await signPayment(description, spec, { nonce: nonce ?? undefined })).request;
+  }
+
   const harness: Omit<Harness<N>, "close" | typeof Symbol.asyncDispose> = {
     facilitator: description.facilitator,
     organization: description.organization,
     shop: description.shop,
     networks,
 
-    async sign(spec) {
-      requireOpen();
-      const { nonce } = await control.nextAuthorizationNonce();
-      return (await signPayment(description, spec, { nonce: nonce ?? undefined })).request;
-    },
+    sign,
     ...speakFor(description.organization.apiKey, assembly, networks),
     as(idOrApiKey) {
       requireArgument("idOrApiKey", idOrApiKey, aText);

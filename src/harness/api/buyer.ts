@@ -8,11 +8,11 @@ import type { RefusalExplanation } from "../../observe/explain/explanations.ts";
 import { tokenNamed } from "../../payer/local-chains.ts";
 import { readOffer } from "../../payer/read-offer.ts";
 import { bodiesOf, headerOf, methodFor, requirePlain, signOffer } from "../../payer/sign-payment.ts";
-import { type Amount, toUnits } from "../../payer/terms.ts";
+import { type Amount, toUnits, usual } from "../../payer/terms.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { KitError } from "../../util/errors.ts";
-import { requireGiven, type Wanted } from "../../util/given.ts";
+import { aTextOrObject, needed, requireGiven, type Wanted } from "../../util/given.ts";
 import { deploymentOf, type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { createLocalChannels, type LocalChannels } from "../control/local-channels.ts";
 import { type Payer, type PaymentSpec, paymentSpec, readPayer } from "../control/pay.ts";
@@ -44,6 +44,42 @@ const buyerOptions: Readonly<Record<keyof BuyerOptions, Wanted>> = {
   validForSeconds: paymentSpec.validForSeconds,
 };
 
+/** A shop's 402, to be paid as it offers. */
+export type ChallengeSpec = BuyerOptions & {
+  /** The shop's URL, or its 402: the body, or the text of its `PAYMENT-REQUIRED` header. */
+  challenge: string | URL | object;
+  /** `funded` by default. */
+  payer?: Payer;
+};
+
+const challengeSpec: Readonly<Record<keyof ChallengeSpec, Wanted>> = {
+  ...buyerOptions,
+  payer: paymentSpec.payer,
+  challenge: needed(aTextOrObject),
+};
+
+/** Distinguishes a shop's 402 from terms. */
+export const isOfShop = (spec: object): spec is ChallengeSpec => "challenge" in Object(spec);
+
+/**
+ * Signs what a shop asks for: the body of a verify or settle call.
+ *
+ * @throws {KitError} when it asks for nothing that can be paid on this harness
+ */
+export async function signChallenge(
+  description: HarnessDescription,
+  spec: ChallengeSpec,
+): Promise<Record<string, unknown>> {
+  requireGiven(spec, challengeSpec);
+  const { challenge, payer = usual.payer, ...options } = spec;
+  const buyer = createBuyer(description, payer, options);
+  const isUrl = challenge instanceof URL || /^https?:/i.test(String(challenge));
+  const offer = isUrl ? await askOffer(buyer, String(challenge)) : choose(buyer, challenge, "The shop");
+  const { x402Version, written } = offer;
+  const { paymentPayload } = await sign(buyer, offer);
+  return { x402Version, paymentPayload, paymentRequirements: written };
+}
+
 /** @throws {KitError} when there is no such payer; from `fetch` when a 402 offers nothing that can be paid on this harness */
 export function createHarnessBuyer(
   description: HarnessDescription,
@@ -51,8 +87,7 @@ export function createHarnessBuyer(
   options: BuyerOptions,
 ): HarnessBuyer {
   requireGiven(options, buyerOptions, "options");
-  const channels = createLocalChannels(readPayer(payer), description);
-  const buyer = { description, payer, channels, ...options };
+  const buyer = createBuyer(description, payer, options);
   return {
     async fetch(url, init) {
       const first = await fetch(url, init);
@@ -77,27 +112,45 @@ export function createHarnessBuyer(
         return Object.assign(answer, { findings: await compare(purchase.headers, answer, description) });
       });
     },
-    async sign(url, init) {
-      const response = await fetch(url, init);
-      if (response.status === 402) return (await sign(buyer, await offerOf(buyer, response))).headers;
-      throw new KitError(`The shop at ${response.url} answers ${response.status}, and asks for no payment`);
-    },
+    sign: async (url, init) => (await sign(buyer, await askOffer(buyer, url, init))).headers,
   };
 }
 
 type Buyer = BuyerOptions & { description: HarnessDescription; payer: Payer; channels: LocalChannels };
 
+function createBuyer(description: HarnessDescription, payer: Payer, options: BuyerOptions): Buyer {
+  return { description, payer, channels: createLocalChannels(readPayer(payer), description), ...options };
+}
+
 /** A payment as it travels, and the channel that it is made from, if it is. */
-type Purchase = { headers: Record<string, string>; channel?: SignedPurchase | undefined };
+type Purchase = {
+  paymentPayload: object;
+  headers: Record<string, string>;
+  channel?: SignedPurchase | undefined;
+};
 
 const decode = ({ headers }: Response, name: string) => decodeHeader(headers.get(name) ?? "");
 
+async function askOffer(buyer: Buyer, url: string | URL, init?: RequestInit) {
+  const response = await fetch(url, init);
+  if (response.status === 402) return offerOf(buyer, response);
+  throw new KitError(`The shop at ${response.url} answers ${response.status}, and asks for no payment`);
+}
+
 /** The offer of a 402 that is to be paid. */
-async function offerOf({ description, x402Version: wanted, validForSeconds }: Buyer, response: Response) {
-  const shop = `The shop at ${response.url}`;
+async function offerOf(buyer: Buyer, response: Response) {
   // A shop of both versions has the one in a header, and the other in the body.
-  const header = wanted === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
+  const header = buyer.x402Version === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
   const challenge = header ?? (await response.json().catch(() => null));
+  return choose(buyer, challenge, `The shop at ${response.url}`);
+}
+
+/** The first offer of a challenge that can be paid on this harness. */
+function choose(
+  { description, x402Version: wanted, validForSeconds }: Buyer,
+  challenge: unknown,
+  shop: string,
+) {
   const networks = Object.entries(description.networks).map(([name, network]) => ({ name, ...network }));
   const offer = readOffer(challenge, networks, shop);
   if (wanted !== undefined && wanted !== offer.x402Version) {
@@ -106,18 +159,15 @@ async function offerOf({ description, x402Version: wanted, validForSeconds }: Bu
   return { ...offer, validForSeconds: validForSeconds ?? offer.validForSeconds };
 }
 
-async function sign(
-  { payer, channels }: Buyer,
-  offer: Awaited<ReturnType<typeof offerOf>>,
-): Promise<Purchase> {
+async function sign({ payer, channels }: Buyer, offer: ReturnType<typeof choose>): Promise<Purchase> {
   const now = await readHeadTime(createLocalRpc(offer.network.rpcUrl), offer.network.name);
   const channel = await channels.sign(offer, now);
-  const payload =
+  const paymentPayload =
     channel === undefined
       ? bodiesOf(offer, await signOffer(readPayer(payer), offer, now)).request.paymentPayload
       : writePayload(offer, channel.payload);
-  const { name, value } = headerOf(offer.x402Version, payload);
-  return { headers: { [name]: value }, channel };
+  const { name, value } = headerOf(offer.x402Version, paymentPayload);
+  return { paymentPayload, headers: { [name]: value }, channel };
 }
 
 /** Compares a refused payment with the offers of the second 402. */

@@ -18,7 +18,7 @@ import type { Faults } from "../faults/faults.ts";
 import type { ForkOption } from "../fork/fork-options.ts";
 import type { PaymentJournal } from "../journal/journal.ts";
 import type { Journal } from "../journal/journal-reader.ts";
-import type { BuyerOptions, HarnessBuyer, ShopConfig, ShopOptions } from "./buyer.ts";
+import type { BuyerOptions, ChallengeSpec, HarnessBuyer, ShopConfig, ShopOptions } from "./buyer.ts";
 import type { HarnessClient } from "./viem-client.ts";
 import type { BrowserWallet, WalletOptions } from "./wallet.ts";
 
@@ -138,6 +138,15 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    * const request = await harness.sign({ network: "base", payer: "smartWallet", amount: "0.0025" });
    */
   sign(spec: PaymentSpec<N>): Promise<SignedRequest>;
+  /**
+   * Signs what a shop asks for, by its URL or its 402, and sends it nowhere.
+   *
+   * @throws {KitError} when it asks for nothing that can be paid on this harness
+   *
+   * @example
+   * const request = await harness.sign({ challenge: "http://127.0.0.1:3000/report" });
+   */
+  sign(shop: ChallengeSpec): Promise<PaymentRequestBody>;
   /** Posts a body to `/v1/verify` as the organization. */
   verify(request: PaymentRequestBody): Promise<ServiceAnswer<VerifyAnswer>>;
   /** Posts a body to `/v1/settle` as the organization. */

@@ -7,6 +7,7 @@ import { privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createHarness, type Harness, KitError } from "../../../src/harness/index.ts";
 import { type TestPayerName, testPayers } from "../../../src/payer/test-payers.ts";
+import { decodeHeader } from "../../../src/protocol/payment-headers.ts";
 import { type LoopbackServer, listenOnLoopback } from "../../support/loopback-server.ts";
 import { startStubShop } from "../../support/stub-shop.ts";
 
@@ -168,6 +169,19 @@ test("a signed request has its members, to be read and changed", async () => {
   expect(request.paymentPayload.accepted?.amount).toBe("10000");
   const other = { ...request, paymentRequirements: { ...request.paymentRequirements, amount: "10001" } };
   expect((await harness.verify(other)).body.isValid).toBe(false);
+});
+
+test("what a shop asks for is signed by its URL, its header or its body", async () => {
+  const url = `${shop.origin}/report`;
+  const header = (await fetch(url)).headers.get("payment-required") ?? "";
+  for (const challenge of [url, new URL(url), header, decodeHeader(header) as object]) {
+    const request = await harness.sign({ challenge });
+    expect((await harness.settle(request)).body).toMatchObject({ success: true });
+  }
+  const wrong = await harness.sign({ challenge: url, payer: "empty" });
+  expect((await harness.verify(wrong)).body).toMatchObject({ invalidReason: "insufficient_funds" });
+  await expect(harness.sign({ challenge: `${shop.origin}/nothing` })).rejects.toThrow("asks for no payment");
+  await expect(harness.sign({ challenge: "" })).rejects.toThrow(KitError);
 });
 
 test("a payment that does not come is waited for no longer than it was said", async () => {
