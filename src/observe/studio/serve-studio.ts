@@ -18,7 +18,7 @@ import { llmsRoutes } from "./llms-routes.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";
 
-/** Where payments may be sent again, and their chains be asked; without, they are only shown. */
+/** Where payments may be sent again, their chains be asked, and channels be listed; without, payments are only shown. */
 type Actions = { resend?: Resend; chain?: PaymentChain; channels?: ListChannels };
 
 /**
@@ -28,11 +28,17 @@ type Actions = { resend?: Resend; chain?: PaymentChain; channels?: ListChannels 
  */
 export function serveStudio(
   app: FastifyInstance,
-  { timeline, resend, chain, channels, ...context }: { timeline: Timeline } & Actions & RefusalContext,
+  {
+    timeline,
+    resend,
+    chain,
+    channels = async () => [],
+    ...context
+  }: { timeline: Timeline } & Actions & RefusalContext,
 ): void {
   app.register(async (scope) => {
     paymentRoutes(scope, { timeline, context, chain });
-    if (channels !== undefined) channelsRoute(scope, { timeline, list: channels, chain });
+    channelsRoute(scope, { timeline, list: channels, chain });
     if (resend !== undefined) againRoutes(scope, { timeline, context, resend });
     pageRoutes(scope, builtPage);
     shopRoute(scope);
