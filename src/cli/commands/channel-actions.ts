@@ -5,6 +5,8 @@ import { postPayment } from "../../harness/control/pay.ts";
 import {
   claimRequests,
   findStored,
+  newestOf,
+  readState,
   readStoredChannel,
   refundQuestion,
   refundRequest,
@@ -84,16 +86,24 @@ function filesOf(path: string): string[] {
   }
 }
 
+/** A file that could not be taken for a channel, although it is named like one. */
+type Skipped = { file: string; why: string };
+
+/** A channel's file is some hundred bytes long. */
+const mostRead = 1_048_576;
+
 /** @throws {KitError} when there is no channel in it */
-async function readStorage(
-  path: string,
-  networks: Parameters<typeof readStoredChannel>[1],
-): Promise<StoredChannel[]> {
-  const texts = await Promise.all(
-    filesOf(path).map((file) => readInputFile(file, { most: 100_000, what: "a channel" })),
-  );
-  const channels = texts.flatMap((text) => readStoredChannel(parseJson(text), networks) ?? []);
-  if (channels.length > 0) return channels;
+async function readStorage(path: string, networks: Parameters<typeof readStoredChannel>[1]) {
+  const channels: StoredChannel[] = [];
+  const skipped: Skipped[] = [];
+  // One after the other: a shop may have more channels than a process may have open files.
+  for (const file of filesOf(path)) {
+    const value = parseJson(await readInputFile(file, { most: mostRead, what: "a channel" }));
+    const channel = readStoredChannel(value, networks);
+    if (channel !== undefined) channels.push(channel);
+    else skipped.push({ file, why: value === undefined ? "no JSON" : "no channel of a known network" });
+  }
+  if (channels.length > 0) return { channels: newestOf(channels), skipped };
   throw new KitError(`${path} has no channel of a known network`, {
     code: "not-found",
     hints: [
@@ -110,7 +120,7 @@ export const channelsClaim = defineCommand({
   },
 
   async run({ storage, ...service }, { networks }) {
-    const channels = await readStorage(storage, networks.all);
+    const { channels, skipped } = await readStorage(storage, networks.all);
     const charged = channels.filter(
       ({ chargedCumulativeAmount, totalClaimed }) => chargedCumulativeAmount > totalClaimed,
     );
@@ -125,9 +135,14 @@ export const channelsClaim = defineCommand({
         answer,
       });
     }
-    return results.length === 0
-      ? { json: { results }, text: "All that was charged is claimed already." }
-      : report(results);
+    const told =
+      results.length === 0
+        ? { json: { results }, text: "All that was charged is claimed already.", code: 0 }
+        : report(results);
+    if (skipped.length === 0) return told;
+    // What is in such a file is not claimed, and may be a channel's.
+    const named = skipped.map(({ file, why }) => `${file} was passed over: ${why}`);
+    return { json: { results, skipped }, text: [told.text, ...named].join("\n"), code: 1 };
   },
 });
 
@@ -164,7 +179,7 @@ export const channelsRefund = defineCommand({
   },
 
   async run({ channel: id, storage, ...service }, { networks }) {
-    const stored = findStored(await readStorage(storage, networks.all), id);
+    const stored = findStored((await readStorage(storage, networks.all)).channels, id);
     if (stored === undefined) {
       throw new KitError(`${storage} has no channel ${id}`, { code: "not-found" });
     }
@@ -181,7 +196,13 @@ export const channelsRefund = defineCommand({
       const answer = { ...problem, success: false, errorReason: invalidReason, errorMessage: invalidMessage };
       return report([{ ...about, answer }]);
     }
-    const body = refundRequest(stored, extra);
+    const state = readState(extra);
+    if (state === undefined) {
+      throw new KitError("The facilitator does not say what is in the channel", {
+        hints: [`It answers that the voucher is valid. Is ${service.url} an x402-facilitator-kit?`],
+      });
+    }
+    const body = refundRequest(stored, state);
     if (body === undefined) {
       return { json: { results: [] }, text: "Nothing is left in the channel that was not charged." };
     }

@@ -116,27 +116,39 @@ const channelStateSchema = z.object({
   refundNonce: uint256String,
 });
 
+/** Reads `extra` of the answer to {@link refundQuestion}; undefined when it is no state. */
+export const readState = (extra: unknown) => channelStateSchema.safeParse(extra).data;
+
 /**
  * Gives the payer of a channel back what was not charged, and claims the rest.
  *
- * @param state `extra` of the answer to {@link refundQuestion}
- * @returns undefined when nothing is left, or the answer has no state
+ * @returns undefined when nothing is left
  */
-export function refundRequest(stored: StoredChannel, state: unknown) {
-  const { data } = channelStateSchema.safeParse(state);
-  if (data === undefined) return undefined;
+export function refundRequest(stored: StoredChannel, state: z.infer<typeof channelStateSchema>) {
   const { network, channelConfig, chargedCumulativeAmount: charged } = stored;
-  const isClaimed = charged <= data.totalClaimed;
-  const amount = data.balance - (isClaimed ? data.totalClaimed : charged);
+  const isClaimed = charged <= state.totalClaimed;
+  const amount = state.balance - (isClaimed ? state.totalClaimed : charged);
   if (amount <= 0n) return undefined;
   return shopRequest(network, channelConfig, {
     type: "refund",
     channelConfig,
     voucher: voucherOf(stored),
     amount: `${amount}`,
-    refundNonce: `${data.refundNonce}`,
+    refundNonce: `${state.refundNonce}`,
     claims: isClaimed ? [] : [rowOf(stored)],
   });
+}
+
+/** Each channel once, as it was charged last: a copy that is older would give away what was sold since. */
+export function newestOf(channels: readonly StoredChannel[]): StoredChannel[] {
+  const newest = new Map<string, StoredChannel>();
+  for (const one of channels) {
+    const id = one.channelId.toLowerCase();
+    const other = newest.get(id);
+    if (other === undefined || one.chargedCumulativeAmount > other.chargedCumulativeAmount)
+      newest.set(id, one);
+  }
+  return [...newest.values()];
 }
 
 /** A channel by its id. */

@@ -131,6 +131,44 @@ test("a storage without channels is named", async () => {
   expect([missing.code, missing.error.code]).toEqual([4, "not-found"]);
 });
 
+test("a file that is no whole channel is named, and the others are claimed", async () => {
+  await buy();
+  const folder = join(storage, "server");
+  const [name = ""] = await readdir(folder);
+  const text = await readFile(join(folder, name), "utf8");
+  const [half, other] = [join(folder, "half.json"), join(folder, "other.json")];
+  await writeFile(half, text.slice(0, text.length / 2));
+  await writeFile(other, JSON.stringify({ ...JSON.parse(text), channelId: `0x${"12".repeat(32)}` }));
+  const claimed = await run("channels", "claim", storage);
+  expect(claimed).toMatchObject({ code: 1, results: [{ answer: { success: true } }] });
+  expect(claimed.skipped).toMatchObject([{ file: half }, { file: other }]);
+});
+
+test("an older copy of a channel is neither claimed nor refunded by", async () => {
+  await buy();
+  const folder = join(storage, "server");
+  const [name = ""] = await readdir(folder);
+  await writeFile(join(folder, "0-copy.json"), await readFile(join(folder, name)));
+  await buy();
+  const { channelId } = JSON.parse(await readFile(join(folder, name), "utf8"));
+  const refund = ["channels", "refund", channelId, "--storage", storage];
+  expect(await run(...refund)).toMatchObject({ code: 0, results: [{ answer: { amount: "8000" } }] });
+});
+
+test("a facilitator that does not say what is in a channel has refunded nothing", async () => {
+  await buy();
+  const [name = ""] = await readdir(join(storage, "server"));
+  const file = join(storage, "server", name);
+  const { channelId } = JSON.parse(await readFile(file, "utf8"));
+  const other = express();
+  other.post("/v1/verify", (_request, response) => void response.json({ isValid: true }));
+  const server = await listenOnLoopback(other);
+  const refund = ["channels", "refund", channelId, "--storage", file, "--url", server.origin, "--json"];
+  const { code, stdout } = await runHere(refund);
+  await server.close();
+  expect([code, JSON.parse(stdout)]).toMatchObject([1, { error: {} }]);
+});
+
 test("a channel from which the shop is selling is not refunded", async () => {
   await buy();
   const folder = join(storage, "server");
