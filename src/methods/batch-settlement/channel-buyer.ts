@@ -29,7 +29,7 @@ export type PurchaseOffer = ChannelOffer & {
   until: bigint;
 };
 
-/** What a buyer needs besides its key. */
+/** The parts of a buyer besides its key. */
 export type ChannelTools = {
   /** Calls a contract of a chain at the newest block. */
   call(chainId: number, to: Address, data: Hex): Promise<unknown>;
@@ -64,7 +64,7 @@ export type ChannelBuyer = {
 export function createChannelBuyer(signer: PaymentSigner, { call, recover }: ChannelTools): ChannelBuyer {
   const chargedBy = new Map<Hex, bigint>();
 
-  /** What a channel holds, and how much of it the shop has claimed. */
+  /** The balance of a channel, and how much of it the shop has claimed. */
   async function read(chainId: number, id: Hex): Promise<{ balance: bigint; claimed: bigint }> {
     const data: Hex = `0x${channelsSelector}${id.slice(2)}`;
     const result = await call(chainId, batchSettlementAddress, data);
