@@ -148,7 +148,7 @@ export const buy = defineCommand({
     let isAgain = false;
     do {
       const terms = { ...offer, validForSeconds };
-      const channel = await channels?.sign(terms, now);
+      const channel = await channels?.sign({ ...terms, most: limit }, now);
       const payload =
         channel === undefined
           ? bodiesOf(offer, await signOffer(signer, terms, now)).request.paymentPayload

@@ -11,7 +11,7 @@ type LocalOffer = Omit<Offer<{ chainId: number }>, "resource">;
 /** The channels of a payer on the chains of a harness. */
 export type LocalChannels = {
   /** Signs for an offer by scheme “batch-settlement”; undefined for other schemes. `now` in unix seconds. */
-  sign(offer: LocalOffer, now: bigint): Promise<SignedPurchase | undefined>;
+  sign(offer: LocalOffer & { most?: bigint | undefined }, now: bigint): Promise<SignedPurchase | undefined>;
   /** Makes purchases from channels one after the other, and others at once. */
   inTurn<T>(offer: LocalOffer, work: () => Promise<T>): Promise<T>;
 };

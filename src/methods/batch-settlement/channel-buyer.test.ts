@@ -42,6 +42,14 @@ test("it deposits what the shop suggests, or five times the price, and at least 
   expect(await signed(buyerWith({ balance: 1_000n }))).toMatchObject({ max: "1000", deposits: undefined });
 });
 
+test("it deposits no more than it may, unless the price needs it", async () => {
+  const extra = { ...offer.extra, minDeposit: `${2n ** 200n}` };
+  const most = 1_500n;
+  expect(await signed(buyerWith({ balance: 0n }), { extra, most })).toMatchObject({ deposits: "1500" });
+  const dear = signed(buyerWith({ balance: 0n }), { extra, most, value: 2_000n });
+  expect(await dear).toMatchObject({ deposits: "2000" });
+});
+
 test("it signs for what receipts say was charged, and the price, and believes none above the price", async () => {
   const buyer = buyerWith({ balance: 5_000n });
   (await signed(buyer)).learn(receipt("700"));
@@ -82,6 +90,27 @@ test("it goes on from a sum that the shop proves with its own voucher", async ()
   expect(second.max).toBe("4000");
   expect(second.recover(await correction("3000", 3_500n))).toBe(false);
 });
+
+test("what a shop refuses is signed again with the same deposit, which covers all that the shop may say", async () => {
+  const buyer = buyerWith({ balance: 0n });
+  const first = await signed(buyer);
+  // The voucher of the purchase itself proves no more than that the shop has it.
+  expect(first.recover(await correction("1000", 1_000n))).toBe(true);
+  const again = await signed(buyer);
+  expect(again).toMatchObject({ max: "2000", deposits: "3000" });
+  expect(Object(again.payload).deposit).toEqual(Object(first.payload).deposit);
+  expect(again.recover(await correction("2001", 2_001n))).toBe(false);
+  const later = await signed(buyer);
+  expect(Object(later.payload).deposit).not.toEqual(Object(first.payload).deposit);
+});
+
+test.each([1.5, 899, 2_592_001, 1e300, -1, NaN])(
+  "a withdrawDelay of %s is named, and not signed",
+  async (withdrawDelay) => {
+    const wrong = signed(buyerWith({ balance: 0n }), { extra: { ...offer.extra, withdrawDelay } });
+    await expect(wrong).rejects.toThrow(/withdrawDelay/);
+  },
+);
 
 test("it believes no sum that its own vouchers do not cover", async () => {
   const buyer = buyerWith({ balance: 9_000n });

@@ -24,6 +24,8 @@ export type PurchaseOffer = ChannelOffer & {
   chainId: number;
   asset: Pick<Asset, "address" | "name" | "version">;
   value: bigint;
+  /** No more is deposited than this, unless the price needs it. */
+  most?: bigint | undefined;
   transfer: DepositTerms["transfer"];
   /** Until when a deposit may be submitted, in unix seconds. */
   until: bigint;
@@ -51,6 +53,8 @@ export type SignedPurchase = {
   recover(challenge: unknown): boolean;
 };
 
+type SignedDeposit = Awaited<ReturnType<typeof signDeposit>>;
+
 export type ChannelBuyer = {
   /**
    * Signs a purchase: a voucher, with a deposit if the channel does not cover it.
@@ -63,6 +67,8 @@ export type ChannelBuyer = {
 /** Makes a buyer that knows nothing yet. Purchases by one channel must come one after the other. */
 export function createChannelBuyer(signer: PaymentSigner, { call, recover }: ChannelTools): ChannelBuyer {
   const chargedBy = new Map<Hex, bigint>();
+  /** Deposits of purchases that are to be signed again: whoever has one may submit it, and a second one besides. */
+  const refused = new Map<Hex, SignedDeposit>();
 
   /** The balance of a channel, and how much of it the shop has claimed. */
   async function read(chainId: number, id: Hex): Promise<{ balance: bigint; claimed: bigint }> {
@@ -79,21 +85,25 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
 
   return {
     async sign(offer) {
-      const { chainId, value, extra } = offer;
+      const { chainId, value, extra, most } = offer;
       const config = configFor(signer, offer);
       const id = channelId(config, chainId);
+      const earlier = refused.get(id);
+      refused.delete(id);
       const { balance, claimed } = await read(chainId, id);
       const charged = larger(chargedBy.get(id) ?? 0n, claimed);
       const purchase = { config, chainId, max: charged + value };
       const missing = purchase.max - balance;
-      const payload =
-        missing > 0n
-          ? await signDeposit(signer, purchase, {
-              ...offer,
-              amount: depositFor(value, extra, missing),
-              validBefore: offer.until,
-            })
-          : await signPurchase(signer, purchase);
+      const signFunded = async (): Promise<SignedDeposit> => {
+        if (earlier !== undefined && BigInt(earlier.deposit.amount) >= missing) {
+          return { ...earlier, voucher: (await signPurchase(signer, purchase)).voucher };
+        }
+        const suggested = depositFor(value, extra, missing);
+        const amount = most !== undefined && suggested > most ? larger(missing, most) : suggested;
+        return signDeposit(signer, purchase, { ...offer, amount, validBefore: offer.until });
+      };
+      const deposit = missing > 0n ? await signFunded() : undefined;
+      const payload = deposit ?? (await signPurchase(signer, purchase));
       return {
         payload,
         learn(receipt) {
@@ -104,8 +114,13 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
         recover(challenge) {
           const proven = provenCharge(challenge, { config, chainId, recover });
           if (proven === undefined) return false;
+          // No shop has charged more than its channel held: this deposit covers the purchase, if what the shop says is true.
+          if (deposit !== undefined && proven + value > balance + BigInt(deposit.deposit.amount))
+            return false;
           chargedBy.set(id, proven);
-          return larger(proven, claimed) !== charged;
+          if (larger(proven, claimed) === charged) return false;
+          if (deposit !== undefined) refused.set(id, deposit);
+          return true;
         },
       };
     },

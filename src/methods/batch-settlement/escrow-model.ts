@@ -24,8 +24,8 @@ const noReceiver: ReceiverState = { claimed: 0n, settled: 0n };
 
 export type EscrowModel = ReturnType<typeof createEscrowModel>;
 
-/** The signature that the model accepts for every authorizer: that of the facilitator itself. */
-export const ownSignature: Hex = "0x01";
+/** The signature that the model accepts for every authorizer: that of the facilitator itself. No hex, so that no request can have it. */
+export const ownSignature: Hex = "0xown";
 
 export function createEscrowModel(chainId: number, { recover, askWallet }: ModelAccounts) {
   const channels = createBoundedMap<Hex, ChannelState>(mostKept);

@@ -35,7 +35,7 @@ export const usualSalt: Hex = `0x${"00".repeat(32)}`;
 /**
  * The channel by which a payer accepts an offer.
  *
- * @throws {KitError} when the offer names nobody who may claim
+ * @throws {KitError} when the offer names nobody who may claim, or a delay that the contract refuses
  */
 export function configFor(
   { address: payer, owner: payerAuthorizer = payer }: ChannelPayer,
@@ -50,6 +50,12 @@ export function configFor(
   }
   const delay = propertyOf(extra, "withdrawDelay");
   const withdrawDelay = typeof delay === "number" ? delay : withdrawDelays.least;
+  const { least, most } = withdrawDelays;
+  if (!(Number.isInteger(withdrawDelay) && withdrawDelay >= least && withdrawDelay <= most)) {
+    throw new KitError(
+      `extra.withdrawDelay of an offer is ${delay}: it must be whole seconds, ${least} to ${most}`,
+    );
+  }
   return { payer, payerAuthorizer, receiver, receiverAuthorizer, token: asset.address, withdrawDelay, salt };
 }
 

@@ -115,6 +115,11 @@ test("buyers who come again buy on the first deposit; then the shop claims, is p
   expect(BigInt((body as { result: string }).result)).toBe(4_000n);
 });
 
+test("buy deposits no more than --max", async () => {
+  const bought = await run("buy", `${shop.origin}/goods`, "--max", "0.002");
+  expect(bought).toMatchObject({ code: 0, result: "bought", answer: { receipt: { amount: "2000" } } });
+});
+
 test("a stranger's key can neither claim nor refund", async () => {
   await buy();
   const refused = await run("channels", "claim", storage, "--api-key", testKeys.rival.apiKey);
