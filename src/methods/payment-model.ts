@@ -28,7 +28,7 @@ export type ModelFacts = {
   allowance: bigint | undefined;
   /** The text by which the token would not move the payer's tokens; undefined where it would. */
   revert: string | undefined;
-  /** What the state of the chain has against a payment that reverts. */
+  /** The refusal by the state of the chain, for a payment that reverts. */
   state: Invalid | undefined;
 };
 
@@ -55,7 +55,7 @@ export type PaymentModel = {
   judge(place: ModelPlace, payment: SignedPayment, facts: ModelFacts): Promise<ModelledPayment>;
 };
 
-/** What a model asks about signatures. */
+/** The answers that a model needs about signatures. */
 export type ModelAccounts = {
   recover(...given: Parameters<Recover>): Address | undefined;
   askWallet(account: Address, digest: Hex, signature: Hex): WalletProof;

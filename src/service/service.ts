@@ -283,7 +283,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
       for (const watch of watches) watch.stop();
       await Promise.all([
         ...lanes.map(({ relayer }) => relayer.stop()),
-        ...[...recoveries.values()].map((recovery) => recovery.stop()),
+        ...Array.from(recoveries.values()).map((recovery) => recovery.stop()),
         inspecting,
       ]);
     },

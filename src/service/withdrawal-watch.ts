@@ -64,8 +64,15 @@ export function createWithdrawalWatch({
     const { amount, endsAt } = withdrawal;
     metrics.withdrawal(name);
     channels.withdrawal.publish(() => ({
-      ...{ kind: "withdrawal", at: Date.now(), serviceId, network: name, channel: id },
-      ...{ organizationId, payer, amount, endsAt },
+      kind: "withdrawal",
+      at: Date.now(),
+      serviceId,
+      network: name,
+      channel: id,
+      organizationId,
+      payer,
+      amount,
+      endsAt,
     }));
     const until = new Date(endsAt * 1_000).toISOString();
     const about = { network: name, channel: id, organization: organizationId, amount: `${amount}`, until };

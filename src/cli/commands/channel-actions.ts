@@ -34,7 +34,7 @@ import {
 import { readInputFile } from "../kit/files.ts";
 
 /*
- * What a shop does about its channels, through a running service, which judges each request and sends the transaction.
+ * Shops act on their channels here, through a running service, which judges each request and sends the transaction.
  */
 
 const serviceOptions = {

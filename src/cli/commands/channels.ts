@@ -34,8 +34,13 @@ export const channelsList = defineCommand({
           "id",
         ],
         channels.map((channel) => [
-          ...[channel.openedAt, channel.organizationId, channel.network, channel.deposited, channel.claimed],
-          ...[channel.withdrawableAt ?? "", channel.id],
+          channel.openedAt,
+          channel.organizationId,
+          channel.network,
+          channel.deposited,
+          channel.claimed,
+          channel.withdrawableAt ?? "",
+          channel.id,
         ]),
       );
       return { json: { channels }, text: channels.length === 0 ? "No channels." : text };
@@ -71,7 +76,12 @@ function asRecord({ withdrawal, ...channel }: KnownChannel) {
   const { id, network, organizationId, payer, receiver, asset, openedAt, deposited, claimed, refunded } =
     channel;
   return {
-    ...{ id, network, organizationId, payer, receiver, asset },
+    id,
+    network,
+    organizationId,
+    payer,
+    receiver,
+    asset,
     deposited: `${deposited}`,
     claimed: `${claimed}`,
     refunded: `${refunded}`,

@@ -123,7 +123,7 @@ export async function askThere({
       ...ofState.filter(({ mistake }) => !seenMistakes.has(mistake)),
     ],
     known: state !== undefined ? "state" : use ? "use" : "nothing",
-    told: `At ${url}: ${seen === undefined ? "no verify or settle of this payment was seen" : whatWasSeen(seen)}${ofChain}.`,
+    told: `At ${url}: ${whatWasSeen(seen)}${ofChain}.`,
   };
 }
 
@@ -132,7 +132,9 @@ function isThrough(contract: string, use: SettledHere | PaymentUse): boolean {
   return "settledAt" in use || (use.to !== null && sameAddress(use.to, contract));
 }
 
-function whatWasSeen(seen: PaymentDetail): string {
+function whatWasSeen(seen: PaymentDetail | undefined): string {
+  // A payment that its shop refused is known there, too.
+  if (!seen?.verify && !seen?.settle) return "no verify or settle of this payment was seen";
   const ends = (["verify", "settle"] as const).flatMap((operation) => {
     const view = seen[operation];
     return view === null

@@ -7,6 +7,7 @@ function makeCore(name: string, steps: string[], { waits }: { waits: boolean }):
   const core: Partial<MadeCore> = {
     facilitator: {} as MadeCore["facilitator"],
     organizations: {} as MadeCore["organizations"],
+    channels: {} as MadeCore["channels"],
     start: async () => void steps.push(`${name} starts`),
     async stop() {
       if (waits) await closed.promise;

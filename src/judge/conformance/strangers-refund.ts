@@ -118,7 +118,11 @@ async function judgeRefund(
   }
   const before = await readBalance();
   const stranger = {
-    ...{ type: "refund", channelConfig: config, amount: "999999999", refundNonce: "0", claims: [] },
+    type: "refund",
+    channelConfig: config,
+    amount: "999999999",
+    refundNonce: "0",
+    claims: [],
     voucher: { channelId: id, maxClaimableAmount: "0", signature: `0x${"00".repeat(65)}` },
   };
   const answer = await settle(stranger, { amount: "0", extra: {} }, false);

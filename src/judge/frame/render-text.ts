@@ -31,7 +31,7 @@ export function renderText(report: Report): string {
       ),
     ),
     ...(left.size === 0 ? [] : ["", "Not run"]),
-    ...[...left].flatMap(([why, some]) => renderObstacle(why, some)),
+    ...Array.from(left).flatMap(([why, some]) => renderObstacle(why, some)),
     "",
     ...summarize(report),
   ]

@@ -31,7 +31,7 @@ export type PurchaseOffer = ChannelOffer & {
   until: bigint;
 };
 
-/** What a buyer needs besides its key. */
+/** The parts of a buyer besides its key. */
 export type ChannelTools = {
   /** Calls a contract of a chain at the newest block. */
   call(chainId: number, to: Address, data: Hex): Promise<unknown>;
@@ -70,7 +70,7 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
   /** Deposits of purchases that are to be signed again: whoever has one may submit it, and a second one besides. */
   const refused = new Map<Hex, SignedDeposit>();
 
-  /** What a channel holds, and how much of it the shop has claimed. */
+  /** The balance of a channel, and how much of it the shop has claimed. */
   async function read(chainId: number, id: Hex): Promise<{ balance: bigint; claimed: bigint }> {
     const data: Hex = `0x${channelsSelector}${id.slice(2)}`;
     const result = await call(chainId, batchSettlementAddress, data);

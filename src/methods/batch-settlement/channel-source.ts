@@ -28,7 +28,7 @@ export function stateJson(channelId: Hex, state: ChannelState) {
 /** The sums that were claimed for a receiver in all, and paid out of that. */
 export type ReceiverState = { claimed: bigint; settled: bigint };
 
-/** What a facilitator knows about the channels of a network. Each of its functions throws where the chain did not say. */
+/** The questions about the channels of a network. Each function throws if the chain did not answer. */
 export type ChannelSource = {
   readonly network: {
     readonly name: string;

@@ -107,7 +107,7 @@ function explainSigner(
 
 const chainIds = [...builtInNetworks.all.map(({ chainId }) => chainId), ...wellKnownChains.keys()];
 
-/** What vouchers are signed for by mistake: another network, the same channel by its right id, or another amount. */
+/** Things that vouchers are signed for by mistake: another network, the same channel by its right id, or another amount. */
 function likelyVouchers(
   { config, voucher }: ChannelPayload,
   chainId: number,
@@ -263,7 +263,7 @@ function explainBatch(claims: readonly VoucherClaim[], signature: Hex, context: 
   }
   const { chainId } = context.network;
   const likely = [
-    ...[...claims.keys()].map((index) => ({
+    ...Array.from(claims.keys()).map((index) => ({
       instead: `the row ${index} alone`,
       digest: claimBatchDigest(claims.slice(index, index + 1), chainId),
     })),

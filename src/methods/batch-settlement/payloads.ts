@@ -26,8 +26,7 @@ import { type ChannelConfig, configWords, depositNonce, type Voucher, type Vouch
 import { batchSettlementAddress } from "./contracts.ts";
 
 /*
- * What is sent to verify and settle by scheme “batch-settlement”, read as payments. What a payment's own members cannot hold is in
- * its `payload`, as JSON.
+ * Reads the requests of scheme “batch-settlement” as payments. Members that other payments do not have are JSON in `payload`.
  */
 
 /** The method names: two kinds of deposit, what is verified alone, and the three actions of shops. */

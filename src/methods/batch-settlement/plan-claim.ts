@@ -99,7 +99,7 @@ export async function planClaim(
     };
     return withPayload(payment, payload);
   };
-  /** What the state shows needs no simulation: rows without a deposit cost nothing to make, and many simulations to find. */
+  /** Looks at the state before it simulates: rows without a deposit cost nothing to make, and many simulations to find. */
   const findAllBad = async (): Promise<readonly BadRow[]> => {
     const seen = due.flatMap((row): BadRow | [] => {
       const { balance = 0n } = states[claims.indexOf(row)] ?? {};

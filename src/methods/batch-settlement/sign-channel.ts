@@ -19,7 +19,7 @@ import {
 import { batchSettlementAddress, erc3009CollectorAddress, permit2CollectorAddress } from "./contracts.ts";
 
 /*
- * What buyers sign about channels: `paymentPayload.payload` of a deposit, a voucher and a refund, as the public client writes them.
+ * Signs for buyers: `paymentPayload.payload` of a deposit, a voucher and a refund, as the public client writes them.
  * Runs in a browser.
  */
 
@@ -109,7 +109,7 @@ async function signVoucher(
   return { channelId: id, maxClaimableAmount: `${maxClaimableAmount}`, signature };
 }
 
-/** What is bought with a channel. `max` is all that was charged before and the price, in the token's smallest unit. */
+/** A purchase on a channel. `max` is all that was charged before and the price, in the token's smallest unit. */
 export type ChannelPurchase = { config: ChannelConfig; chainId: number; max: bigint };
 
 /** Signs a purchase from what was deposited before. */

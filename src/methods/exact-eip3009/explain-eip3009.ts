@@ -69,7 +69,9 @@ export function likelyDomains(right: SignedDomain): readonly TriedDomain[] {
     { ...domain, version: asset.version === "2" ? "1" : "2" },
     { ...domain, name: otherName, version: "1" },
     ...others.map((other) => ({ ...domain, chainId: other.chainId })),
-    ...[...wellKnownChains.keys()].slice(0, likelyChains).map((other) => ({ ...domain, chainId: other })),
+    ...Array.from(wellKnownChains.keys())
+      .slice(0, likelyChains)
+      .map((other) => ({ ...domain, chainId: other })),
     ...others.map(({ usdc, chainId: other }) => domainOf({ asset: usdc, chainId: other })),
     ...memberNames.map((member) => ({ ...domain, [member]: undefined })),
     // What clients sign of an offer without `extra`.

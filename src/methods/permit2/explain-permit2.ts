@@ -66,7 +66,7 @@ export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain
 
   const chains = [
     ...networkNames.map((name) => networks[name].chainId),
-    ...[...wellKnownChains.keys()].slice(0, likelyChains),
+    ...Array.from(wellKnownChains.keys()).slice(0, likelyChains),
   ];
   for (const other of chains) {
     if (other === chainId) continue;

@@ -58,7 +58,7 @@ export async function findPaymentUse(
   });
 }
 
-/** What was claimed for a receiver and is not paid out yet, in the token's smallest unit; undefined where the chain does not say. */
+/** The sum claimed for a receiver and not paid out yet, in the token's smallest unit; undefined if the chain does not say. */
 export async function readOwed(
   chain: Pick<ReadableChain, "network" | "ask">,
   receiver: Address,

@@ -23,12 +23,12 @@ export type ChannelView = Pick<
   KeptChannel,
   "id" | "network" | "organizationId" | "payer" | "receiver" | "asset"
 > & {
-  /** What was deposited and not refunded. */
+  /** Deposits less refunds. */
   balance: string;
   claimed: string;
   /** The highest voucher that came by here: as much is charged at most, as far as is known. */
   signed: string | null;
-  /** What was claimed for the receiver, of all its channels, and is not paid out; null where no chain is asked. */
+  /** The sum claimed for the receiver on all its channels and not paid out; null if no chain is asked. */
   owed: string | null;
   withdrawal: { amount: string; endsAt: number } | null;
 };
@@ -69,7 +69,12 @@ export function channelsRoute(
         const { deposited, refunded, claimed, withdrawal } = sums;
         const most = signed.get(id);
         return {
-          ...{ id, network, organizationId, payer, receiver, asset },
+          id,
+          network,
+          organizationId,
+          payer,
+          receiver,
+          asset,
           balance: `${deposited - refunded}`,
           claimed: `${claimed}`,
           owed: owed[index] ?? null,

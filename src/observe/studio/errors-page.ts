@@ -118,7 +118,7 @@ export function errorsGuide(): string {
     ]),
     "",
     "## By reason, for scheme “batch-settlement”",
-    ...[...textsOfChannels].flatMap(([reason, { meaning, fix }]) => [
+    ...Array.from(textsOfChannels).flatMap(([reason, { meaning, fix }]) => [
       "",
       `### \`${reason}\``,
       "",

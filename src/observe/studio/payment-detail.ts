@@ -209,7 +209,7 @@ export type PaymentChain = {
   transaction(record: PaymentRecord): Promise<TransactionView>;
   /** How its authorization was used; undefined where that could not be found out soon. Never throws. */
   authorizationUse(record: PaymentRecord): Promise<PaymentUse | undefined>;
-  /** What was claimed for a receiver and is not paid out yet; undefined where that could not be found out. */
+  /** The sum claimed for a receiver and not paid out yet; undefined if that is not known. */
   owed?(network: string, receiver: Address, token: Address): Promise<bigint | undefined>;
 };
 

@@ -1,14 +1,9 @@
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { startMockServer } from "../../../src/fixtures/mock-server/index.ts";
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { batchSettlementAddress } from "../../../src/methods/batch-settlement/contracts.ts";
-import { explain } from "../../../src/observe/explain/explain-input.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
-import { localContracts } from "../../../src/payer/local-chains.ts";
-import { localOrganization } from "../../../src/payer/test-keys.ts";
-import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import {
   channelRequirements,
   connectFacilitator,
@@ -181,26 +176,4 @@ describe("what is wrong with a deposit", () => {
       ...{ isValid: false, invalidReason: reason(name) },
     });
   });
-});
-
-test("what does not know the scheme says so: mock and explain", async () => {
-  const buyer = await createChannelBuyer(chain);
-  const terms = { receiver: newAccount(), receiverAuthorizer: newAccount() };
-  const body = await signChannelPayment(buyer, channelRequirements(chain, terms));
-  await using mock = await startMockServer();
-  for (const operation of ["verify", "settle"]) {
-    const response = await fetch(`${mock.url}/${operation}`, {
-      ...{ method: "POST", body: JSON.stringify(body) },
-      headers: { "content-type": "application/json", authorization: localOrganization.apiKey },
-    });
-    const { invalidReason, errorReason } = (await response.json()) as Body;
-    expect([response.status, invalidReason ?? errorReason]).toEqual([200, "unsupported_scheme"]);
-  }
-  const { findings } = explain(JSON.stringify(body), {
-    networks: builtInNetworks,
-    contracts: localContracts,
-    payTo: "any",
-    now: undefined,
-  });
-  expect(findings[0]).toMatchObject({ mistake: "unknown-scheme", at: "paymentPayload.accepted.scheme" });
 });

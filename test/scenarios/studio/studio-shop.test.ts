@@ -18,7 +18,12 @@ test("a payment that the shop refuses itself is one row, and its diagram has no 
     .poll(() => rows().allTextContents(), soon)
     .toEqual([expect.stringMatching(/^Unpaid.*GET \/report/)]);
   const { stdout } = await runHere(["buy", url, "--url", studio.origin, "--json"]);
-  expect(JSON.parse(stdout)).toMatchObject({ result: "refused" });
+  expect(JSON.parse(stdout)).toMatchObject({
+    result: "refused",
+    there: expect.stringMatching(
+      /: no verify or settle of this payment was seen; its authorization is unused/,
+    ),
+  });
   // The 402 that the buyer paid for is part of the payment; the one before stays unpaid.
   await expect.poll(() => rows().count(), soon).toBe(2);
   const payment = rows().filter({ hasText: "funded" });

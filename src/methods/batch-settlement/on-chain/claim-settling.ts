@@ -14,7 +14,7 @@ import { readChannels } from "./channel-state.ts";
 
 /* Claims as transactions: each row that was due has to show its event. */
 
-/** What rows of plain accounts use: the first one 77,000, each other one 25,000 with its calldata. */
+/** The gas for rows of plain accounts: the first one uses 77,000, each other one 25,000 with its calldata. */
 const plainGas = (rows: readonly VoucherClaim[]) => 80_000n + 30_000n * BigInt(Math.max(rows.length - 1, 0));
 
 const transactionOf = ({ payment }: SettleCall) => {
