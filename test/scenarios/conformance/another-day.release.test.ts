@@ -41,6 +41,8 @@ test(`all ${rows.length} rows signed for that day are answered as the table says
 test("conformance asks the mock for its time, and passes on that day", async () => {
   const { code, stdout } = await runHere(["conformance", "--url", url, "--json"]);
   const counts = z.object({ passed: z.int(), failed: z.int(), notRun: z.int() }).parse(JSON.parse(stdout));
-  expect(counts).toEqual({ passed: rows.length, failed: 0, notRun: scenarios.length - rows.length });
+  // The stranger's refund has no row, and is not run where no channels are offered.
+  const notRun = scenarios.length - rows.length + 1;
+  expect(counts).toEqual({ passed: rows.length, failed: 0, notRun });
   expect(code).toBe(0);
 }, 60_000);

@@ -44,6 +44,8 @@ beforeAll(async () => {
   merchants[1] = await startV1Merchant(access, {
     "/report": { network: "base", payTo, asset: usdc.address, maxAmountRequired: "10000", extra },
   });
+  // The server of version 2 asks for /supported before it sells.
+  expect((await fetch(reportOf(2))).status).toBe(402);
 });
 beforeEach(() => fixtures.reset());
 afterAll(async () => {
