@@ -1,6 +1,8 @@
 import type { Invalid } from "../protocol/catalogue.ts";
-import type { Address, Hex } from "../protocol/hex.ts";
-import type { SignedPayment } from "../protocol/signed-payment.ts";
+import { type Address, type Hex, sameAddress } from "../protocol/hex.ts";
+import type { PaymentRequest } from "../protocol/requests.ts";
+import { type ClaimedPayment, isOpen } from "../protocol/settlement-rules.ts";
+import { type SignedPayment, settlementId } from "../protocol/signed-payment.ts";
 
 /* Payments that can be asked for again and again, such as claims, and the channels that only one organization may use. */
 
@@ -29,3 +31,65 @@ export type OwnedChannels = {
   /** The refusal for other organizations. */
   refuse(): Invalid;
 };
+
+/** The organization that asks, and the channels that organizations have opened on a chain. */
+export type ChannelOwners = {
+  organizationId: string;
+  /** Where the organization is paid; undefined if nowhere. */
+  recipient: Address | undefined;
+  /** The organizations that opened channels, in the given order; undefined for one that is not known. */
+  ownersOf(ids: readonly Hex[]): MaybeLater<readonly (string | undefined)[]>;
+  /** Returns true if the organization has opened a channel for this receiver and token. */
+  hasReceiver(receiver: Address, token: Address): MaybeLater<boolean>;
+};
+
+type MaybeLater<T> = T | Promise<T>;
+
+/** The refusal for an organization that may not do what a payment asks for on channels; undefined if it may. */
+export async function refuseForeign(
+  { ids, opens, receiver: of, refuse }: OwnedChannels,
+  { organizationId, recipient, ownersOf, hasReceiver }: ChannelOwners,
+): Promise<Invalid | undefined> {
+  const owners = await ownersOf(ids);
+  const isOwn = owners.every((owner) => (owner === undefined ? opens : owner === organizationId));
+  if (!isOwn) return refuse();
+  if (of === undefined || (recipient !== undefined && sameAddress(recipient, of.receiver))) return undefined;
+  return (await hasReceiver(of.receiver, of.token)) ? undefined : refuse();
+}
+
+/**
+ * Names a request that can be repeated, such as a claim, by what the organization has asked for before.
+ *
+ * @param name gives the payment its name: see `Settling.identify`
+ * @param find the settlement with an id, of any organization
+ */
+export async function nameRequest(
+  request: PaymentRequest,
+  organizationId: string,
+  {
+    name,
+    find,
+    recent,
+  }: {
+    name(payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
+    find(
+      id: Hex,
+    ): MaybeLater<(Parameters<typeof isOpen>[0] & Pick<ClaimedPayment, "organizationId">) | null | undefined>;
+    recent: KnownActions["recent"];
+  },
+): Promise<PaymentRequest> {
+  const { chainId } = request.knownNetwork;
+  const idOf = ({ nonceSpace, payer, nonce }: SignedPayment) =>
+    settlementId(chainId, nonceSpace, payer, nonce);
+  const payment = await name(request.payment, {
+    async isClosed(candidate) {
+      const settlement = await find(idOf(candidate));
+      return settlement ? settlement.organizationId !== organizationId || !isOpen(settlement) : false;
+    },
+    recent,
+  });
+  if (payment === request.payment) return request;
+  // Shops act on their own channels: such a request has no payer.
+  const payer = sameAddress(payment.payer, payment.payTo) ? undefined : request.payer;
+  return { ...request, payer, payment, settlementId: idOf(payment) };
+}

@@ -1,6 +1,7 @@
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 import { payableDeposits } from "./batch-settlement/payable-deposits.ts";
 import type { Method, PayableMethod } from "./method.ts";
+import { methodAmong } from "./methods.ts";
 import { methods, type Scheme as SchemeOfPages, type TransferMethod } from "./table.ts";
 
 /*
@@ -42,15 +43,9 @@ export function methodsOf(scheme: unknown, transfer?: string): PayableMethod<Sch
 /** The scheme that is meant where a maximum is named, and no scheme. */
 export const maximumScheme = fromDefault.find(({ takesLess }) => takesLess)?.scheme;
 
-/**
- * The method of a payment that was signed here.
- *
- * @throws Error of another one
- */
-export function payableMethodOf({ method }: Pick<SignedPayment, "method">): PayableMethod {
-  const found = payable.find(({ name }) => name === method);
-  if (found === undefined) throw new Error(`unknown payment method: ${method}`);
-  return found;
+/** The method of a payment that was signed here. */
+export function payableMethodOf(payment: Pick<SignedPayment, "method">): PayableMethod {
+  return methodAmong(payable, payment);
 }
 
 /** The name of a payment method in options and reports: its scheme, or for the default scheme how tokens move. */

@@ -11,6 +11,16 @@ export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   return methodAmong(methods, payment);
 }
 
+/** Returns true if the JSON of a body may be of a scheme that pages load late: then read it by `taken-methods.ts`. */
+export function namesLateScheme(json: string): boolean {
+  return /"(batch-settlement|channelConfig)"/.test(json);
+}
+
+/**
+ * Finds the method of a payment.
+ *
+ * @throws Error when it is none of these
+ */
 export function methodAmong<M extends Pick<Method, "name">>(
   among: readonly M[],
   payment: Pick<SignedPayment, "method">,
@@ -18,11 +28,6 @@ export function methodAmong<M extends Pick<Method, "name">>(
   const method = among.find(({ name }) => name === payment.method);
   if (method === undefined) throw new Error(`unknown payment method: ${payment.method}`);
   return method;
-}
-
-/** Returns true if the JSON of a body may be of a scheme that pages load late: then read it by `taken-methods.ts`. */
-export function namesLateScheme(json: string): boolean {
-  return /"(batch-settlement|channelConfig)"/.test(json);
 }
 
 /**

@@ -3,6 +3,7 @@ import { sameAddress } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { zeroAddress } from "../../protocol/wire-values.ts";
 import { createBoundedMap } from "../../util/cache.ts";
+import { refuseForeign } from "../actions.ts";
 import type {
   ModelAccounts,
   ModelFacts,
@@ -55,26 +56,24 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
   }
 
   /** The refusal for an organization that may not use these channels, as the ledger of the service knows them. */
-  function refuseForeign(place: ModelPlace, payment: SignedPayment): Invalid | undefined {
+  async function refuseStranger(place: ModelPlace, payment: SignedPayment): Promise<Invalid | undefined> {
     const { network, organizationId, recipient } = place;
     const owned = ownedChannels(payment, network);
-    if (owned === undefined) return undefined;
-    const { ids, opens, receiver, refuse } = owned;
-    const isOwn = ids.every((id) => {
-      const owner = owners.get(ownerKey(network.chainId, id));
-      return owner === undefined ? opens : owner.organizationId === organizationId;
-    });
-    if (!isOwn) return refuse();
-    if (receiver === undefined) return undefined;
-    const isPaidThere =
-      (recipient !== undefined && sameAddress(recipient, receiver.receiver)) ||
-      [...owners.values()].some(
-        (owner) =>
-          owner.organizationId === organizationId &&
-          sameAddress(owner.payTo, receiver.receiver) &&
-          sameAddress(owner.asset, receiver.token),
-      );
-    return isPaidThere ? undefined : refuse();
+    return (
+      owned &&
+      refuseForeign(owned, {
+        organizationId,
+        recipient,
+        ownersOf: (ids) => ids.map((id) => owners.get(ownerKey(network.chainId, id))?.organizationId),
+        hasReceiver: (receiver, token) =>
+          [...owners.values()].some(
+            (owner) =>
+              owner.organizationId === organizationId &&
+              sameAddress(owner.payTo, receiver) &&
+              sameAddress(owner.asset, token),
+          ),
+      })
+    );
   }
 
   return {
@@ -98,7 +97,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
       const escrow = escrowOf(chainId);
       let refunded = 0n;
       return {
-        foreign: refuseForeign(place, payment),
+        foreign: await refuseStranger(place, payment),
         refusal: isRefused ? judged : undefined,
         revert,
         isVerifiedAlone: payment.method === channelMethods.voucher,

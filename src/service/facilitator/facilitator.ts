@@ -24,18 +24,19 @@ import { createVerify, type Verify } from "./verify.ts";
 /** The service without its HTTP: what can be asked of it. */
 export type Facilitator = {
   verify: Verify;
-  /** Names a request for what can be asked for again, by its payment method; those of other methods are named by their payment. */
-  readonly identify: Readonly<
-    Record<string, (request: PaymentRequest, caller: Caller) => Promise<PaymentRequest>>
-  >;
+  /** Returns true if settle names a request itself, since it can be repeated: see `Settling.identify`. */
+  isNamedBySettle(request: PaymentRequest): boolean;
   /**
    * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same success for 24 h; with `repeats`,
    * the identifier that the payment itself carries takes the key's place.
+   *
+   * @param onNamed called with the request as it is settled, before anything else is done
    */
   settle(
     request: PaymentRequest,
     caller: Caller,
     signal: AbortSignal,
+    onNamed: (request: PaymentRequest) => void,
     options?: { idempotency?: IdempotencyKey | undefined; repeats?: boolean },
   ): Promise<SettleResult>;
   /** The network of a payment as it is served; undefined where it is not. */
@@ -65,17 +66,12 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
   return {
     verify: createVerify(context, maxima),
 
-    identify: Object.fromEntries(
-      ways.methods.flatMap(({ name }) => {
-        const { identify } = ways.settlingOf(name);
-        if (identify === undefined) return [];
-        const named = (request: PaymentRequest, caller: Caller) =>
-          identifyRequest(identify, request, caller, context);
-        return [[name, named]];
-      }),
-    ),
+    isNamedBySettle: ({ payment }) => ways.settlingOf(payment.method).identify !== undefined,
 
-    settle(request, caller, callerSignal, { idempotency, repeats = false } = {}) {
+    async settle(given, caller, callerSignal, onNamed, { idempotency, repeats = false } = {}) {
+      const { identify } = ways.settlingOf(given.payment.method);
+      const request = identify ? await identifyRequest(identify, given, caller, context) : given;
+      onNamed(request);
       return withEither(callerSignal, (signal) => {
         if (idempotency === undefined) return settle(request, caller, signal, { repeats });
         const { id } = caller.organization;

@@ -56,7 +56,8 @@ export async function startStubApp(
 
   const facilitator: Facilitator = {
     verify: options.verify ?? (async () => undefined),
-    settle(request, _caller, signal, { idempotency } = {}) {
+    settle(request, _caller, signal, onNamed, { idempotency } = {}) {
+      onNamed(request);
       const { promise, resolve, reject } = Promise.withResolvers<SettleResult>();
       const settle: AskedSettle = {
         request,
@@ -80,7 +81,7 @@ export async function startStubApp(
     warningsOf: () => [],
     findSettlement: async () => null,
     listSettlements: async () => ({ settlements: [], next: null }),
-    identify: {},
+    isNamedBySettle: () => false,
     supported: () => ({ kinds: [], extensions: [], signers: {} }),
   };
 

@@ -97,17 +97,17 @@ export const settleRoute: FastifyPluginAsync<{
       return refusedSettleAnswer(parsed.envelope, parsed.invalid, facilitator.nameReason);
     }
     const caller = callerOf(request);
-    const identify = facilitator.identify[parsed.request.payment.method];
     let payment = parsed.request;
-    if (identify !== undefined) {
-      const named = await identify(payment, caller);
-      channels.request.publish(() => requestMessage(request, "settle", named));
-      request.payment = named;
-      request.envelope = named;
+    const noteName = (named: PaymentRequest) => {
+      if (facilitator.isNamedBySettle(named)) {
+        channels.request.publish(() => requestMessage(request, "settle", named));
+        request.payment = named;
+        request.envelope = named;
+      }
       payment = named;
-    }
-    reply.header("location", settlementPath(payment.settlementId));
-    const result = await facilitator.settle(payment, caller, callerLeft(request), repetition);
+      reply.header("location", settlementPath(named.settlementId));
+    };
+    const result = await facilitator.settle(payment, caller, callerLeft(request), noteName, repetition);
     switch (result.kind) {
       case "invalid":
         request.result = invalidResult(result.invalid);
@@ -186,7 +186,7 @@ export function readPaymentRequest(
   const payment = parsed.request;
   request.payment = payment;
   // What is named later is published then.
-  const isNamed = operation === "verify" || facilitator.identify[payment.payment.method] === undefined;
+  const isNamed = operation === "verify" || !facilitator.isNamedBySettle(payment);
   if (isNamed) channels.request.publish(() => requestMessage(request, operation, payment));
   const { identifierProblem } = payment;
   const isIgnored =
