@@ -6,7 +6,7 @@ import { testPayers } from "../../src/payer/test-payers.ts";
 import type { Address } from "../../src/protocol/hex.ts";
 import type { SigningTerms } from "./up.ts";
 
-/** What a shop at a wallet sells for one unit, with a key of its own for claims. */
+/** A shop that is paid at a wallet and sells for one unit, with its own key for claims. */
 function shopOf({ networks }: SigningTerms, payTo: Address) {
   const { base: network } = networks;
   if (network === undefined) throw new Error("base does not run");

@@ -4,7 +4,7 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { type ClaimedPayment, isOpen } from "../protocol/settlement-rules.ts";
 import { type SignedPayment, settlementId } from "../protocol/signed-payment.ts";
 
-/* Payments that can be asked for again and again, such as claims, and the channels that only one organization may use. */
+/* Requests that can be repeated, such as claims, and channels that only one organization may use. */
 
 /** The earlier requests of an organization. */
 export type KnownActions = {

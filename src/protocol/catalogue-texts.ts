@@ -265,7 +265,8 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
     rule: rules.version,
   },
   scheme_of_payload: {
-    means: "The payment is of a scheme that its version does not have here: “exact”, and in version 2 “upto”",
+    means:
+      "The payment is of a scheme that its version does not have here: “exact”, and in version 2 “upto” and “batch-settlement”",
     mistakes: ["unknown-scheme"],
     rule: rules.supported,
   },

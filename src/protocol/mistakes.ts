@@ -142,8 +142,8 @@ export const mistakes = {
   "unknown-scheme": {
     rank: 2,
     title: "The scheme is not one that its version has here",
-    why: 'Version 1 has "exact" alone; version 2 has "exact", and "upto" for payments by Permit2 of up to a maximum.',
-    fix: 'Offer and pay scheme "exact", spelled so, or "upto" by a client and a server of version 2.',
+    why: 'Version 1 has "exact" alone. Version 2 also has "upto", for payments by Permit2 of up to a maximum, and "batch-settlement", for many purchases on one deposit.',
+    fix: 'Offer and pay scheme "exact", spelled so. A client and a server of version 2 can use "upto" or "batch-settlement", too.',
   },
   "wrong-version": {
     rank: 2,

@@ -10,6 +10,7 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { mockBatchSettlementAbi } from "../../src/contracts/mockBatchSettlement.ts";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import { batchSettlementAddress } from "../../src/methods/batch-settlement/contracts.ts";
+import { shopRequest } from "../../src/methods/batch-settlement/shop-actions.ts";
 import { localOrganization } from "../../src/payer/test-keys.ts";
 import type { Hex } from "../../src/protocol/hex.ts";
 import { listenOnLoopback } from "./loopback-server.ts";
@@ -140,11 +141,7 @@ export async function signChannelPayment(
 
 /** The body of what a shop asks for, with the skeleton of requirements that public shops send. */
 export function channelAction({ asset, network }: HarnessChain, payTo: Hex, payload: object): Body {
-  const { address } = asset;
-  const kind = { scheme: "batch-settlement", network: network.caip2, amount: "0", asset: address, payTo };
-  const requirements = { ...kind, maxTimeoutSeconds: 0, extra: {} };
-  const paymentPayload = { x402Version: 2, accepted: requirements, payload };
-  return { x402Version: 2, paymentPayload, paymentRequirements: requirements };
+  return shopRequest(network, { receiver: payTo, token: asset.address }, payload);
 }
 
 /** A row of a claim: of a deposit, how much of its voucher was charged. */

@@ -140,7 +140,7 @@ export const channelsClaim = defineCommand({
         ? { json: { results }, text: "All that was charged is claimed already.", code: 0 }
         : report(results);
     if (skipped.length === 0) return told;
-    // What is in such a file is not claimed, and may be a channel's.
+    // Such a file may be a channel's, which is not claimed then.
     const named = skipped.map(({ file, why }) => `${file} was passed over: ${why}`);
     return { json: { results, skipped }, text: [told.text, ...named].join("\n"), code: 1 };
   },

@@ -1,6 +1,6 @@
 import { InvalidValue } from "../../config/values.ts";
 import { scenarioNamed } from "../../fixtures/cases/scenario-named.ts";
-import { findScenario, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
+import { findScenario, type RowName, type ScenarioName, scenarios } from "../../fixtures/cases/scenarios.ts";
 import { signPayment } from "../../fixtures/engine/sign-payment.ts";
 import { type MockServer, startObservedMock } from "../../fixtures/mock-server/start-mock-server.ts";
 import { curlOf, originOf } from "../../harness/control/description.ts";
@@ -92,7 +92,7 @@ function readTime(text: string): Date {
 }
 
 /** Suggested first scenarios: the outcomes that clients most often handle wrongly. */
-const suggested: readonly ScenarioName[] = [
+const suggested: readonly RowName[] = [
   "settle.insufficient_funds",
   "settle.invalid_transaction_state.used_before",
   "settle.v2.pending",

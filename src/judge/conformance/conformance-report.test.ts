@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findScenario, type ScenarioName } from "../../fixtures/cases/scenarios.ts";
+import { findScenario, type RowName } from "../../fixtures/cases/scenarios.ts";
 import { createFixtureEngine } from "../../fixtures/engine/engine.ts";
 import { renderHtml } from "../frame/render-html.ts";
 import { renderJunit } from "../frame/render-junit.ts";
@@ -26,7 +26,7 @@ test("the report is XML, and a page, whatever a facilitator answers", () => {
   };
   const got = `]]></failure>"&'\u0000\u001b\ud800\n<b>`;
   const judge = createConformanceJudge(facilitator);
-  const findingOf = (name: ScenarioName, change: Partial<ConformanceFacts> = {}) => {
+  const findingOf = (name: RowName, change: Partial<ConformanceFacts> = {}) => {
     const scenario = findScenario(name);
     const none = { differences: [], compared: undefined, before: [], contradictions: [] };
     const facts = { scenario, ...none, ...change };

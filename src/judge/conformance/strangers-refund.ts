@@ -1,16 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { privateKeyToAddress } from "viem/accounts";
-import { selector } from "../../chain/views.ts";
 import { usualAmount } from "../../fixtures/cases/payment-spec.ts";
 import type { FixtureAnswer, FixtureRequest } from "../../fixtures/engine/answer.ts";
 import { channelId } from "../../methods/batch-settlement/channel.ts";
-import { batchSettlementAddress } from "../../methods/batch-settlement/contracts.ts";
+import { readSums } from "../../methods/batch-settlement/channel-buyer.ts";
+import { shopRequest } from "../../methods/batch-settlement/shop-actions.ts";
 import { configFor, signDeposit, signRefund } from "../../methods/batch-settlement/sign-channel.ts";
 import { timesFrom } from "../../methods/payment-times.ts";
 import { createPayerSigner } from "../../payer/sign-as.ts";
 import { testOrganizations } from "../../payer/test-keys.ts";
 import { testPayers } from "../../payer/test-payers.ts";
-import { type Hex, isBytes, wordAt } from "../../protocol/hex.ts";
+import type { Hex } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
 import { rules } from "../../protocol/specification.ts";
 import { KitError } from "../../util/errors.ts";
@@ -23,8 +23,8 @@ import type { Contradiction } from "./moved-money.ts";
 import { adaptRequest, sendRequest } from "./send-request.ts";
 
 /*
- * Channels of scheme “batch-settlement”: their config is public, so whoever reads the chain can ask for a refund. A facilitator that
- * signs it for anybody takes the sales from a shop that has not claimed them yet.
+ * The config of a channel is public: anybody who reads the chain can ask for a refund. A facilitator that signs it for anybody takes
+ * the sales from a shop that has not claimed them yet.
  */
 
 /** The case, as reports name it. */
@@ -61,7 +61,7 @@ async function judgeRefund(
   timeoutMs: number | undefined,
 ): Promise<ConformanceFacts> {
   const { network, keys, payers, now } = environment;
-  const { chainId, assets, caip2, facilitatorContract, payTo: policy } = network;
+  const { chainId, assets, facilitatorContract, payTo: policy } = network;
   const [asset] = assets;
   if (channels === undefined)
     throw new NotRun("the facilitator lists no scheme batch-settlement for the network");
@@ -85,10 +85,7 @@ async function judgeRefund(
   const id = channelId(config, chainId);
   const purchase = { config, chainId, max: usualAmount / 2n };
 
-  async function settle(payload: object, terms: { amount: string; extra: object }, isOfShop = true) {
-    const kind = { scheme: "batch-settlement", network: caip2, asset: asset.address, payTo: receiver };
-    const requirements = { ...kind, ...terms, maxTimeoutSeconds: 300 };
-    const paymentPayload = { x402Version: 2, accepted: requirements, payload };
+  async function settle(payload: object, terms: Parameters<typeof shopRequest>[3] = {}, isOfShop = true) {
     const request: FixtureRequest = {
       method: "POST",
       path: "/v1/settle",
@@ -96,15 +93,17 @@ async function judgeRefund(
         "content-type": "application/json",
         ...(isOfShop && { authorization: keys.local.apiKey }),
       },
-      body: JSON.stringify({ x402Version: 2, paymentPayload, paymentRequirements: requirements }),
+      body: JSON.stringify(shopRequest(network, config, payload, { maxTimeoutSeconds: 300, ...terms })),
     };
     return sendRequest(baseUrl, adaptRequest(request, access), timeoutMs);
   }
   const readBalance = async () => {
     if (money === undefined) return undefined;
-    const data = `${selector("channels(bytes32)")}${id.slice(2)}`;
-    const result = await expectResult(money.ask, "eth_call", { to: batchSettlementAddress, data }, "latest");
-    return isBytes(result) ? BigInt(`0x${wordAt(result, 0) ?? "0"}`) : undefined;
+    const { ask } = money;
+    const { balance } = await readSums(id, (to, data) =>
+      expectResult(ask, "eth_call", { to, data }, "latest"),
+    );
+    return balance;
   };
 
   const terms = { asset, transfer: "eip3009", amount: usualAmount } as const;
@@ -125,14 +124,11 @@ async function judgeRefund(
     claims: [],
     voucher: { channelId: id, maxClaimableAmount: "0", signature: `0x${"00".repeat(65)}` },
   };
-  const answer = await settle(stranger, { amount: "0", extra: {} }, false);
+  const answer = await settle(stranger, {}, false);
   const after = await readBalance();
   const refund = await signRefund(signer, purchase);
   // The payer has the rest again where the shop may ask for it.
-  await settle(
-    { ...refund, amount: `${usualAmount}`, refundNonce: "0", claims: [] },
-    { amount: "0", extra: {} },
-  );
+  await settle({ ...refund, amount: `${usualAmount}`, refundNonce: "0", claims: [] });
   const contradictions = contradictionsOf(answer, { before, after });
   return {
     scenario,

@@ -70,19 +70,6 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
   /** Deposits of purchases that are to be signed again: whoever has one may submit it, and a second one besides. */
   const refused = new Map<Hex, SignedDeposit>();
 
-  /** The balance of a channel, and how much of it the shop has claimed. */
-  async function read(chainId: number, id: Hex): Promise<{ balance: bigint; claimed: bigint }> {
-    const data: Hex = `0x${channelsSelector}${id.slice(2)}`;
-    const result = await call(chainId, batchSettlementAddress, data);
-    const [balance, claimed] = isBytes(result) ? [wordAt(result, 0), wordAt(result, 1)] : [];
-    if (balance === undefined || claimed === undefined) {
-      throw new KitError("The chain has no contract of scheme batch-settlement", {
-        hints: [`It stands at ${batchSettlementAddress}, on chains with the rules of Cancun.`],
-      });
-    }
-    return { balance: BigInt(`0x${balance}`), claimed: BigInt(`0x${claimed}`) };
-  }
-
   return {
     async sign(offer) {
       const { chainId, value, extra, most } = offer;
@@ -90,7 +77,7 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
       const id = channelId(config, chainId);
       const earlier = refused.get(id);
       refused.delete(id);
-      const { balance, claimed } = await read(chainId, id);
+      const { balance, claimed } = await readSums(id, (to, data) => call(chainId, to, data));
       const charged = larger(chargedBy.get(id) ?? 0n, claimed);
       const purchase = { config, chainId, max: charged + value };
       const missing = purchase.max - balance;
@@ -125,6 +112,26 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
       };
     },
   };
+}
+
+/**
+ * Reads the balance of a channel, and how much of it the shop has claimed.
+ *
+ * @param call calls a contract of the chain
+ * @throws {KitError} when the chain does not have the contract
+ */
+export async function readSums(
+  id: Hex,
+  call: (to: Address, data: Hex) => Promise<unknown>,
+): Promise<{ balance: bigint; claimed: bigint }> {
+  const result = await call(batchSettlementAddress, `0x${channelsSelector}${id.slice(2)}`);
+  const [balance, claimed] = isBytes(result) ? [wordAt(result, 0), wordAt(result, 1)] : [];
+  if (balance === undefined || claimed === undefined) {
+    throw new KitError("The chain has no contract of scheme batch-settlement", {
+      hints: [`It stands at ${batchSettlementAddress}, on chains with the rules of Cancun.`],
+    });
+  }
+  return { balance: BigInt(`0x${balance}`), claimed: BigInt(`0x${claimed}`) };
 }
 
 const larger = (one: bigint, other: bigint) => (one > other ? one : other);

@@ -43,20 +43,22 @@ export function readStoredChannel(value: unknown, networks: readonly Chain[]): S
   return network && { ...data, network };
 }
 
-/** The body of a request about channels, with the bare requirements that public shops send. */
+type ShopTerms = { amount?: string; maxTimeoutSeconds?: number; extra?: object };
+
+/** The body of a request about channels, by default with the bare requirements that public shops send. */
 export function shopRequest(
   { caip2 }: Pick<Network, "caip2">,
   { receiver, token }: { receiver: Address; token: Address },
   payload: object,
-  extra: object = {},
+  { amount = "0", maxTimeoutSeconds = 0, extra = {} }: ShopTerms = {},
 ) {
   const requirements = {
     scheme: "batch-settlement",
     network: caip2,
-    amount: "0",
+    amount,
     asset: token,
     payTo: receiver,
-    maxTimeoutSeconds: 0,
+    maxTimeoutSeconds,
     extra,
   };
   const paymentPayload = { x402Version: 2, accepted: requirements, payload };
@@ -106,7 +108,7 @@ export function refundQuestion(stored: StoredChannel) {
   const { network, channelConfig } = stored;
   const { receiverAuthorizer, withdrawDelay } = channelConfig;
   const payload = { type: "refund", channelConfig, voucher: voucherOf(stored) };
-  return shopRequest(network, channelConfig, payload, { receiverAuthorizer, withdrawDelay });
+  return shopRequest(network, channelConfig, payload, { extra: { receiverAuthorizer, withdrawDelay } });
 }
 
 /** The state of a channel in answers. */

@@ -8,6 +8,7 @@ import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { localOrganization } from "../../../src/payer/test-keys.ts";
 import type { Hex } from "../../../src/protocol/hex.ts";
 import {
+  channelAction,
   channelRequirements,
   connectFacilitator,
   createChannelBuyer,
@@ -84,14 +85,7 @@ describe.each(cases)("deposits by $method, with a key of the shop's own: $ownKey
   });
 });
 
-/** The body of an action, with the skeleton of requirements that public shops send. */
-function actionBody(payTo: Hex, payload: object): Body {
-  const { address: asset } = chain.asset;
-  const accepted = { scheme: "batch-settlement", network, amount: "0", asset, payTo };
-  const requirements = { ...accepted, maxTimeoutSeconds: 0, extra: {} };
-  const paymentPayload = { x402Version: 2, accepted: requirements, payload };
-  return { x402Version: 2, paymentPayload, paymentRequirements: requirements };
-}
+const actionBody = (payTo: Hex, payload: object): Body => channelAction(chain, payTo, payload);
 
 const asRival = async (operation: "verify" | "settle", body: Body) =>
   (await post(harness, operation, body, { authorization: await rivalKey() })).body;

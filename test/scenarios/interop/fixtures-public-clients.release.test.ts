@@ -10,8 +10,8 @@ import {
   createFixtures,
   defaultContracts,
   findScenario,
+  type RowName,
   type Scenario,
-  type ScenarioName,
   scenarios,
   testKeys,
   testPayers,
@@ -59,7 +59,7 @@ const reportOf = (x402Version: X402Version) => `${merchants[x402Version]?.origin
 const groupOf = (name: string) => name.slice(0, name.lastIndexOf("."));
 
 /** The first row of each group: every reason, and every kind of end without a verdict. Connections end in several ways. */
-function rowsOf(operation: Scenario["operation"], x402Version: X402Version): readonly ScenarioName[] {
+function rowsOf(operation: Scenario["operation"], x402Version: X402Version): readonly RowName[] {
   const rows = scenarios.filter(
     (row) =>
       row.operation === operation &&
@@ -111,10 +111,7 @@ function describeReceipt(header: string): string {
   return success ? `success ${transaction}` : `${errorReason}${transaction && ` ${transaction}`}`;
 }
 
-async function tableOf(
-  names: readonly ScenarioName[],
-  act: (name: ScenarioName) => Promise<string>,
-): Promise<string> {
+async function tableOf(names: readonly RowName[], act: (name: RowName) => Promise<string>): Promise<string> {
   const lines = [];
   for (const name of names) {
     fixtures.reset();
@@ -233,7 +230,7 @@ describe("who calls HTTPFacilitatorClient", () => {
   });
 
   /** Asks with the payment of the scenario, and says in a line what is returned or thrown. */
-  async function ask(name: ScenarioName): Promise<string> {
+  async function ask(name: RowName): Promise<string> {
     const scenario = findScenario(name);
     const { request } = await scenario.plan(fixtures.environment);
     const { paymentPayload, paymentRequirements } = JSON.parse(request.body ?? "");

@@ -9,11 +9,23 @@ import { chainTimeOf, get, isLocal, loadChains, tokenOf } from "./local-service.
 /** The channels of scheme “batch-settlement” that were opened here, newest first. */
 export const channels = signal<readonly ChannelView[]>([]);
 
-export async function loadChannels(): Promise<void> {
+async function loadChannels(): Promise<void> {
   channels.value = (await get<{ channels: ChannelView[] }>("/channels"))?.channels ?? channels.value;
 }
 
 const refreshEveryMs = 2_000;
+
+let isDue = false;
+
+/** Loads the channels in a moment, once for all calls until then: payments may come by the hundred. */
+export function loadChannelsSoon(): void {
+  if (isDue) return;
+  isDue = true;
+  setTimeout(() => {
+    isDue = false;
+    void loadChannels();
+  }, refreshEveryMs);
+}
 
 export function ChannelsPane() {
   useEffect(() => {

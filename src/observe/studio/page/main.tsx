@@ -1,7 +1,7 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { ChainsPane } from "./chains-pane.tsx";
-import { ChannelsPane, channels, loadChannels } from "./channels-pane.tsx";
+import { ChannelsPane, channels, loadChannelsSoon } from "./channels-pane.tsx";
 import { Button, startClock } from "./controls.tsx";
 import { DetailPane } from "./detail-pane.tsx";
 import { FaultBanner, FaultsPane } from "./faults-pane.tsx";
@@ -17,6 +17,7 @@ import {
   move,
   paused,
   refusals,
+  rows,
   total,
 } from "./payment-stream.ts";
 import { SetupPane } from "./setup-pane.tsx";
@@ -134,9 +135,10 @@ effect(() => {
   document.title = count === 0 ? "x402 studio" : `(${count} refused) x402 studio`;
 });
 
-// Each payment may have opened a channel.
+// Each news of a payment may be that it has opened a channel.
 effect(() => {
-  if (total.value > 0) void loadChannels();
+  void rows.value;
+  if (total.value > 0) loadChannelsSoon();
 });
 
 followHistory(followFilters());
