@@ -5,8 +5,8 @@ import { type LedgerTables, lowerCase } from "./rows.ts";
 import type { ChannelMoveKind, Claim } from "./settlement.ts";
 
 /*
- * Channels of scheme “batch-settlement”. The facilitator signs claims and refunds for the organization that opened a channel, and
- * for no other one. Which one that is is written with the claim of the deposit, and never changes.
+ * The channels of “batch-settlement”. The facilitator signs claims and refunds only for the organization that opened a channel. That
+ * organization is recorded with the claim of the deposit, and never changes.
  */
 
 /** A channel, and what was moved in it by settled transactions of the service, in the asset's smallest unit. */
