@@ -2,15 +2,19 @@ import { describe, expect, test } from "vitest";
 import type { Running } from "../../test/support/composition.ts";
 import { accountOf, keyOf } from "../../test/support/key-accounts.ts";
 import { altering } from "../../test/support/misbehaviour.ts";
+import { openMigrated } from "../../test/support/open-migrated.ts";
 import type { Body } from "../../test/support/service.ts";
 import { forwardingTo, startStubNode } from "../../test/support/stub-node.ts";
 import { useComposition } from "../../test/support/use-composition.ts";
 import { encodeOperatorChange } from "../chain/deploy/contract-state.ts";
 import { createLocalSigner } from "../chain/signing/local-signer.ts";
+import { parsePaymentRequest } from "../methods/methods.ts";
+import { createLogger } from "../observe/log/logger.ts";
 import { harnessAccounts } from "../payer/accounts.ts";
 import type { Hex } from "../protocol/hex.ts";
 import { ConfigurationError } from "../util/errors.ts";
 import { requestJson } from "../util/http-client.ts";
+import { createCore } from "./service.ts";
 
 /*
  * The service as production composes it: a configuration, a database file, a node that it does not own.
@@ -241,6 +245,34 @@ describe("what is in flight when the service ends", () => {
     const next = await composition.start();
     expect((await composition.post(next, "settle", body)).body).toMatchObject({ success: true });
   });
+});
+
+test("a core that is closed while it still answers tells of what is under way, as its ledger stays open until then", async () => {
+  const core = createCore({
+    networks: [composition.configuration()],
+    signers: [createLocalSigner(harnessAccounts.operator.privateKey)],
+    database: await openMigrated(composition.databaseUrl()),
+    apiKeyPepper: "test",
+    settleWaitMs: 60_000,
+    logger: createLogger("silent"),
+  });
+  const { organizations, facilitator } = core;
+  await organizations.create({ id: "org", name: "Org" });
+  await organizations.setRecipient("org", "base", harnessAccounts.recipient.address);
+  const { key } = await organizations.createKey("org", { scopes: ["settle"] });
+  const caller = await organizations.authenticate(key);
+  const parsed = parsePaymentRequest(await composition.payment());
+  if (caller === null || !parsed.ok) throw new Error("neither the key nor the payment is good");
+  await core.start();
+  const release = await composition.holdMining();
+  composition.proxy.take();
+  const waiting = facilitator.settle(parsed.request, caller, new AbortController().signal, () => {});
+  await composition.untilSent();
+  const stopped = core.stop();
+  await core.close();
+  expect(await waiting).toMatchObject({ kind: "pending" });
+  await stopped;
+  await release();
 });
 
 describe("the operator's txNonces", () => {

@@ -204,6 +204,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
 
   /** The outcome of answers is recorded after them: the database must be there until it is. */
   const recordings = createPending();
+  const calls = createPending();
   const facilitator = createFacilitator({
     networks,
     recoveries,
@@ -255,7 +256,11 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
   }
 
   return {
-    facilitator,
+    facilitator: {
+      ...facilitator,
+      verify: calls.track(facilitator.verify),
+      settle: calls.track(facilitator.settle),
+    },
     organizations,
     catalog,
     channels: ledger.channels,
@@ -288,11 +293,12 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
       ]);
     },
     async close() {
-      // Until now, as answers that were under way needed their leases.
-      await endRenewal();
-      await settled();
       for (const { chain } of lanes) chain.close();
       for (const rpc of [...parts.endpoints.values()].flat()) rpc.close();
+      // What waited for a silent node is answered from the ledger, and needs its lease until then.
+      await calls.settled();
+      await endRenewal();
+      await settled();
       await db.destroy();
     },
   };
