@@ -12,6 +12,8 @@ import { createLedger } from "../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../src/ledger/database/open-database.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Recovery } from "../../src/ledger/recoveries.ts";
+import { approvalExtension, approvalOf } from "../../src/methods/approval.ts";
+import { transactionExtension } from "../../src/methods/approval-transaction.ts";
 import { buildBody } from "../../src/methods/build-request.ts";
 import {
   type Authorization,
@@ -25,8 +27,6 @@ import {
 } from "../../src/methods/exact-eip3009/on-chain/token-calls.ts";
 import { methodOf } from "../../src/methods/methods.ts";
 import { askNextApproval, askNextTransaction } from "../../src/methods/on-chain/payer-state.ts";
-import { approvalExtension, approvalOf } from "../../src/methods/permit2/approval.ts";
-import { transactionExtension } from "../../src/methods/permit2/approval-transaction.ts";
 import { encodeProxySettle } from "../../src/methods/permit2/on-chain/permit2-calls.ts";
 import { bitOf } from "../../src/methods/permit2/on-chain/permit2-state.ts";
 import { type Permit, permit2Address } from "../../src/methods/permit2/permit.ts";

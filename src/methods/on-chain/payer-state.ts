@@ -3,8 +3,9 @@ import { type Address, readQuantity } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { membersOf } from "../../util/json.ts";
 import type { PayerState } from "../payment-state.ts";
-import { allowanceSource, nextApprovalOf } from "../permit2/on-chain/permit2-state.ts";
+import { allowanceSource } from "../permit2/on-chain/permit2-state.ts";
 import type { NextTransaction } from "../permit2/sign-approval-transaction.ts";
+import { nextApprovalOf } from "./allowance.ts";
 import { isOfPermit2, type KnownPayment, noncesOf } from "./nonces.ts";
 import { amount, askFact, tokenSources, type WordSource } from "./state-facts.ts";
 

@@ -1,6 +1,6 @@
 import type { Chain, ChainQueries } from "../../chain/chain.ts";
 import { askViews, type ChainReader } from "../../chain/chain-reader.ts";
-import type { Revert } from "../../chain/revert.ts";
+import { describeRevert, type Revert } from "../../chain/revert.ts";
 import type { AskNode } from "../../chain/rpc/calls.ts";
 import {
   balanceOf,
@@ -17,7 +17,9 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import { type Address, type Hex, isBytes32 } from "../../protocol/hex.ts";
 import { findAsset } from "../../protocol/networks.ts";
 import { goesStraight, type SignedPayment } from "../../protocol/signed-payment.ts";
+import { maxUint256 } from "../../protocol/wire-values.ts";
 import { OperatorError, UndeterminedError } from "../../util/errors.ts";
+import { transactionRefusals } from "../approval-transaction.ts";
 import { type JudgedPayment, refuseByState, type StateFacts, type StateRefusals } from "../payment-state.ts";
 import { amountOf, type SettleCall, type Settling } from "./settling.ts";
 
@@ -142,9 +144,8 @@ export function createDiagnosing({
   needsContract,
   factsOf,
   explainRevert,
-}: Diagnosed): Pick<Settling, "stateOf" | "explain"> & {
+}: Diagnosed): Required<Pick<Settling, "stateOf" | "explain" | "explainFirst">> & {
   diagnose(chain: ChainQueries, call: SettleCall): Promise<Diagnosis>;
-  refuse(state: Diagnosis, call: SettleCall, network: Chain["network"]): Invalid | undefined;
 } {
   function sourcesIn(
     { network, operator }: ChainQueries,
@@ -177,7 +178,6 @@ export function createDiagnosing({
 
   return {
     diagnose,
-    refuse,
 
     async stateOf(chain, call) {
       const state = await diagnose(chain, call);
@@ -194,6 +194,14 @@ export function createDiagnosing({
         refuse({ ...state, ...factsOf(revert, call.payment) }, call, chain.network) ??
         explainRevert(revert, call, state)
       );
+    },
+
+    // An approval that is a transaction of the payer's.
+    async explainFirst(chain, call, outcome) {
+      const state = await diagnose(chain, call);
+      const byState = refuse({ ...state, payerAllowance: maxUint256 }, call, chain.network);
+      if (byState !== undefined || outcome === "unknown") return byState;
+      return transactionRefusals.refusedByToken(describeRevert(outcome));
     },
   };
 }

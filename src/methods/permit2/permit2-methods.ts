@@ -2,8 +2,8 @@ import { recipientIsPayTo } from "../../protocol/checks.ts";
 import { type Address, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
+import { approvalOf } from "../approval.ts";
 import type { Method } from "../method.ts";
-import { approvalOf } from "./approval.ts";
 import {
   exactProxyAddress,
   permit2Address,

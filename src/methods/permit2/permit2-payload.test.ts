@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { readToEnd } from "../../../test/support/read-part.ts";
 import { withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { checkValidityWindow } from "../../protocol/checks.ts";
+import { keptApproval } from "../approval.ts";
 import type { Method } from "../method.ts";
-import { keptApproval } from "./approval.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2-methods.ts";
 import { permit2Words } from "./permit2-payload.ts";
 

@@ -9,9 +9,9 @@ import {
   readUint256,
   readWireAddress,
 } from "../../protocol/wire-values.ts";
+import { keptApproval } from "../approval.ts";
+import { keptTransaction } from "../approval-transaction.ts";
 import type { PaymentTimes } from "../payment-times.ts";
-import { keptApproval } from "./approval.ts";
-import { keptTransaction } from "./approval-transaction.ts";
 import { exactProxyAddress, type Permit, permit2Address, uptoProxyAddress } from "./permit.ts";
 
 /** The method names of payments by Permit2. */

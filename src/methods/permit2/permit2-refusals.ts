@@ -1,19 +1,7 @@
 import { differs, type Invalid, invalid } from "../../protocol/catalogue.ts";
 import type { Address } from "../../protocol/hex.ts";
-import type { Asset } from "../../protocol/networks.ts";
-import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { formatBoth, unitsOf } from "../../protocol/token-units.ts";
-import {
-  type JudgedPayment,
-  type StateFacts,
-  type StateRefusals,
-  usualStateRefusals,
-} from "../payment-state.ts";
-import { approvalOf, approvalRefusals } from "./approval.ts";
-import { permit2Address } from "./permit.ts";
-
-/** A number of the chain, or a placeholder where it is not known beforehand. */
-type Shown = bigint | string;
+import { refuseAllowance } from "../approval.ts";
+import { type StateRefusals, usualStateRefusals } from "../payment-state.ts";
 
 /** The refusals of well-formed payments that only Permit2 has. */
 export const permit2Refusals = {
@@ -44,20 +32,6 @@ export const permit2Refusals = {
   proxyMissing: (network: string) =>
     invalid("proxy_missing", `Permit2, or the proxy of x402 for it, is not deployed on ${network}`),
 
-  /** `token` is what is known of the asset, by which amounts are shown. */
-  allowanceTooSmall: (
-    { asset }: Pick<SignedPayment, "asset">,
-    token: Asset | undefined,
-    { allowance, needed }: { allowance: Shown; needed: bigint },
-  ) => {
-    const units = token && unitsOf(token);
-    return invalid(
-      "allowance_too_small",
-      `The payer lets Permit2 take ${formatBoth(allowance, units)}; ${formatBoth(needed, units)} is needed`,
-      `Let the payer call approve(${permit2Address}, ${needed}) at the token ${asset}, or approve more, then send the same payment again`,
-    );
-  },
-
   tokenKeepsAFee: (asset: Address) =>
     invalid(
       "permit_would_revert",
@@ -74,16 +48,3 @@ export const permit2StateRefusals: StateRefusals = (facts, one) => [
   refuseAllowance(facts, one),
   facts.assetKeepsFee && permit2Refusals.tokenKeepsAFee(one.payment.asset),
 ];
-
-function refuseAllowance(
-  { payerAllowance, nextApproval }: StateFacts,
-  { payment, needed, token }: JudgedPayment,
-): Invalid | undefined {
-  if (payerAllowance === undefined || payerAllowance >= needed) return undefined;
-  const approval = approvalOf({ payload: payment.payload ?? null });
-  if (typeof approval !== "object") {
-    return permit2Refusals.allowanceTooSmall(payment, token, { allowance: payerAllowance, needed });
-  }
-  // A token that was not asked may take the approval.
-  return nextApproval === undefined ? undefined : approvalRefusals.refusedByToken(approval, nextApproval);
-}

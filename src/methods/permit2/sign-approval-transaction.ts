@@ -6,7 +6,7 @@ import {
 import { type Address, addressWord, type Hex, keccak256, uintWord } from "../../protocol/hex.ts";
 import { readEcdsaSignature, tokenSignature } from "../../protocol/signed-payment.ts";
 import { maxUint256 } from "../../protocol/wire-values.ts";
-import { approveSelector, type transactionMembers } from "./approval-transaction.ts";
+import { approveSelector, type transactionMembers } from "../approval-transaction.ts";
 import { permit2Address } from "./permit.ts";
 
 /* Signs what `approval-transaction.ts` reads. A module of its own, since most pages sign none. */

@@ -1,6 +1,6 @@
 import type { Address } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
-import { type Approval, approvalDigest } from "./approval.ts";
+import { type Approval, approvalDigest } from "../approval.ts";
 import { permit2Address } from "./permit.ts";
 import type { PermitSigner } from "./sign-permit.ts";
 

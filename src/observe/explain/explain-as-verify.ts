@@ -1,6 +1,6 @@
 import { recoverSigner } from "../../chain/signing/recover-signer.ts";
-import { checkApproval, checkDeadline } from "../../methods/permit2/approval.ts";
-import { broughtApproval, checkTransaction } from "../../methods/permit2/approval-transaction.ts";
+import { checkApproval, checkDeadline } from "../../methods/approval.ts";
+import { broughtApproval, checkTransaction } from "../../methods/approval-transaction.ts";
 import { localMaxFeePerGas } from "../../payer/local-chains.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import { gasSponsorings } from "../../protocol/checks.ts";

@@ -2,9 +2,9 @@ import { decodeParameters, decodeRevert, describeRevert, type Revert } from "../
 import { selector } from "../../../chain/views.ts";
 import { addressWord, byteWords, type Hex, uintWord, wordAt } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
+import { approvalOf, approvalWords, withoutApproval } from "../../approval.ts";
 import { type Contract, encodeArray, offset, wordDigits } from "../../on-chain/batch-transactions.ts";
 import { amountOf, type SettleCall } from "../../on-chain/settling.ts";
-import { approvalOf, approvalWords, withoutApproval } from "../approval.ts";
 import { exactProxyAddress, type Permit } from "../permit.ts";
 import { permitOf, uptoPermit2 } from "../permit2-payload.ts";
 

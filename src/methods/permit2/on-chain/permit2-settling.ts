@@ -5,6 +5,7 @@ import { selector } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { type Hex, sameAddress, uintWord } from "../../../protocol/hex.ts";
 import { goesStraight } from "../../../protocol/signed-payment.ts";
+import { approvalOf } from "../../approval.ts";
 import { type Contract, createTransactions } from "../../on-chain/batch-transactions.ts";
 import { authorizationKey, decodeEvents, type TransferEvent } from "../../on-chain/events.ts";
 import {
@@ -14,6 +15,7 @@ import {
   readForwardLimit,
   receivedOf,
 } from "../../on-chain/payouts.ts";
+import { planApproval, prepare } from "../../on-chain/prepare-approval.ts";
 import {
   amountOf,
   type LocalContract,
@@ -27,8 +29,6 @@ import {
   usageOf,
 } from "../../on-chain/settling.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
-import { approvalOf } from "../approval.ts";
-import { approvalTransactionOf } from "../approval-transaction.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
 import { exactPermit2, permitOf, uptoPermit2 } from "../permit2-payload.ts";
 import {
@@ -39,8 +39,7 @@ import {
   encodeSettleBatch,
   settlesSeveral,
 } from "./permit2-calls.ts";
-import { allowanceOf, bitOf, explain, explainFirst, nonceUse, stateOf } from "./permit2-state.ts";
-import { prepare, transactionBefore } from "./prepare-approval.ts";
+import { bitOf, explain, explainFirst, nonceUse, stateOf } from "./permit2-state.ts";
 import { findDirectSubmission, findSubmission } from "./submissions.ts";
 
 /*
@@ -96,10 +95,6 @@ const permit2Recovery: Recovery = {
   findDirectSubmission,
 };
 
-/**
- * Plans a payment. An approval that comes with it is for its limit, or more, and takes the place of the one before: payments under
- * way that bring one of the same nonce share it.
- */
 async function plan(
   chain: Chain,
   asked: SettleCall,
@@ -107,16 +102,7 @@ async function plan(
 ): Promise<Plan | Invalid> {
   const call = await prepare(chain, asked, isUnderWay);
   if ("reason" in call) return call;
-  const { payment } = call;
-  const first = transactionBefore(call);
-  const bringsApproval = approvalOf(payment) !== undefined || approvalTransactionOf(payment) !== undefined;
-  return {
-    call,
-    transaction: settleTransaction([call], chain.network),
-    bounds: [bringsApproval ? payment.limit : allowanceOf(payment)],
-    first,
-    bringsApproval,
-  };
+  return { call, transaction: settleTransaction([call], chain.network), ...planApproval(call) };
 }
 
 /** Stand-ins of what public chains have; only local chains load their code. */
@@ -180,7 +166,7 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
 
     async bringApproval(kind, payment, payer) {
       // The service never needs it.
-      const { bringApproval } = await import("./bring-approval.ts");
+      const { bringApproval } = await import("../../on-chain/bring-approval.ts");
       return bringApproval(kind, payment, payer);
     },
 

@@ -1,11 +1,10 @@
-import type { Chain } from "../../../chain/chain.ts";
 import { describeRevert, type Revert } from "../../../chain/revert.ts";
 import { selector, type ViewCall } from "../../../chain/views.ts";
 import { type Invalid, invalid } from "../../../protocol/catalogue.ts";
 import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../../../protocol/hex.ts";
 import { refusals } from "../../../protocol/refusals.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
-import { maxUint256 } from "../../../protocol/wire-values.ts";
+import { allowanceOf, approvalSources } from "../../on-chain/allowance.ts";
 import type { SettleCall } from "../../on-chain/settling.ts";
 import {
   amount,
@@ -17,7 +16,6 @@ import {
   type WordSource,
   withoutCode,
 } from "../../on-chain/state-facts.ts";
-import { transactionRefusals } from "../approval-transaction.ts";
 import { exactProxyAddress, permit2Address, uptoProxyAddress } from "../permit.ts";
 import { permit2Words, permitOf, uptoPermit2 } from "../permit2-payload.ts";
 import { permit2Refusals, permit2StateRefusals } from "../permit2-refusals.ts";
@@ -25,28 +23,13 @@ import { describePermit2Revert, permit2ErrorOf } from "./permit2-calls.ts";
 
 const selectors = {
   nonceBitmap: selector("nonceBitmap(address,uint256)"),
-  allowance: selector("allowance(address,address)"),
   permit2: selector("PERMIT2()"),
-  nonces: selector("nonces(address)"),
 } as const;
 
 /** Where in the payer's bitmap a nonce is: the word, and its bit in it. */
 export function bitOf({ nonce }: Pick<SignedPayment, "nonce">): { word: bigint; bit: bigint } {
   const number = BigInt(nonce);
   return { word: number >> 8n, bit: 1n << (number & 255n) };
-}
-
-/** How much Permit2 may take of the payer's tokens. */
-export function allowanceOf({ asset, payer }: Pick<SignedPayment, "asset" | "payer">): ViewCall {
-  return {
-    target: asset,
-    data: `${selectors.allowance}${addressWord(payer)}${addressWord(permit2Address)}`,
-  };
-}
-
-/** The payer's next nonce at the token for an approval by EIP-2612. */
-export function nextApprovalOf({ asset, payer }: Pick<SignedPayment, "asset" | "payer">): ViewCall {
-  return { target: asset, data: `${selectors.nonces}${addressWord(payer)}` };
 }
 
 /** Which Permit2 a proxy of x402 uses. */
@@ -83,34 +66,19 @@ function sourcesOf(payment: SignedPayment): DiagnosisSources {
     payerHasCode: { ...withoutCode(payer), read: ({ codeHash }) => codeHash !== null },
     authorizationUsed: orElse(nonceUse(payment), false),
     payerBalance: orElse(payerBalance, 0n),
-    payerAllowance: orElse(allowanceSource(payment), 0n),
-    nextApproval: orElse(amount(nextApprovalOf(payment)), 0n),
+    ...approvalSources(payment),
     ...token,
   };
 }
 
-const { diagnose, refuse, ...judging } = createDiagnosing({
+/** The state may explain a revert, since Permit2 says the same whatever the token refused. */
+export const { stateOf, explain, explainFirst } = createDiagnosing({
   stateRefusals: permit2StateRefusals,
   sourcesOf,
   needsContract: () => true,
   factsOf: (revert) => ({ assetKeepsFee: revert.kind === "custom" && revert.name === "UnexpectedBalance" }),
   explainRevert,
 });
-
-/** Reads the state that may explain a revert, since Permit2 says the same whatever the token refused. */
-export const { stateOf, explain } = judging;
-
-/** {@link Settling.explainFirst}: of an approval that is a transaction of the payer's. */
-export async function explainFirst(
-  chain: Chain,
-  call: SettleCall,
-  outcome: Revert | "unknown",
-): Promise<Invalid | undefined> {
-  const state = await diagnose(chain, call);
-  const byState = refuse({ ...state, payerAllowance: maxUint256 }, call, chain.network);
-  if (byState !== undefined || outcome === "unknown") return byState;
-  return transactionRefusals.refusedByToken(describeRevert(outcome));
-}
 
 function explainRevert(revert: Revert, { payment }: SettleCall, { payerHasCode }: Diagnosis): Invalid {
   const error = permit2ErrorOf(revert);

@@ -1,10 +1,10 @@
-import type { SignedPayment } from "../../../protocol/signed-payment.ts";
-import { askNextApproval, askNextTransaction } from "../../on-chain/payer-state.ts";
-import type { ApprovingPayer } from "../../on-chain/settling.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { approvalExtension } from "../approval.ts";
 import { transactionExtension } from "../approval-transaction.ts";
-import { signApproval } from "../sign-approval.ts";
-import { signApprovalTransaction } from "../sign-approval-transaction.ts";
+import { signApproval } from "../permit2/sign-approval.ts";
+import { signApprovalTransaction } from "../permit2/sign-approval-transaction.ts";
+import { askNextApproval, askNextTransaction } from "./payer-state.ts";
+import type { ApprovingPayer } from "./settling.ts";
 
 /** Makes the extension with an approval of Permit2: signed for the token (EIP-2612), or as a transaction of the payer's. */
 export async function bringApproval(

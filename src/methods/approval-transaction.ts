@@ -1,11 +1,11 @@
-import { type Invalid, invalid } from "../../protocol/catalogue.ts";
-import type { GasSponsoring, ServedNetwork } from "../../protocol/checks.ts";
-import { type Address, checksumAddress, type Hex, isAddress, sameAddress } from "../../protocol/hex.ts";
-import { readEcdsaSignature, type SignedPayment } from "../../protocol/signed-payment.ts";
-import { type ForeignTransaction, readSignedTransaction } from "../../protocol/signed-transaction.ts";
-import { parseUint256, propertyOf } from "../../protocol/wire-values.ts";
+import { type Invalid, invalid } from "../protocol/catalogue.ts";
+import type { GasSponsoring, ServedNetwork } from "../protocol/checks.ts";
+import { type Address, checksumAddress, type Hex, isAddress, sameAddress } from "../protocol/hex.ts";
+import { readEcdsaSignature, type SignedPayment } from "../protocol/signed-payment.ts";
+import { type ForeignTransaction, readSignedTransaction } from "../protocol/signed-transaction.ts";
+import { parseUint256, propertyOf } from "../protocol/wire-values.ts";
 import { type Approval, approvalExtension, approvalOf, isFirstVersion } from "./approval.ts";
-import { permit2Address } from "./permit.ts";
+import { permit2Address } from "./permit2-domain.ts";
 
 /*
  * An approval of Permit2 that comes with a payment as a transaction of the payer's own, signed and not sent: for tokens

@@ -1,5 +1,5 @@
-import { type Invalid, invalid } from "../../protocol/catalogue.ts";
-import type { GasSponsoring } from "../../protocol/checks.ts";
+import { type Invalid, invalid } from "../protocol/catalogue.ts";
+import type { GasSponsoring } from "../protocol/checks.ts";
 import {
   type Address,
   addressWord,
@@ -10,13 +10,15 @@ import {
   keccak256Text,
   sameAddress,
   uintWord,
-} from "../../protocol/hex.ts";
-import type { Asset } from "../../protocol/networks.ts";
-import { expiryMarginSeconds } from "../../protocol/refusals.ts";
-import type { SignedPayment } from "../../protocol/signed-payment.ts";
-import { parseUint256, propertyOf } from "../../protocol/wire-values.ts";
-import { digestUnder, domainSeparator } from "../eip712.ts";
-import { permit2Address } from "./permit.ts";
+} from "../protocol/hex.ts";
+import type { Asset } from "../protocol/networks.ts";
+import { expiryMarginSeconds } from "../protocol/refusals.ts";
+import type { SignedPayment } from "../protocol/signed-payment.ts";
+import { formatBoth, unitsOf } from "../protocol/token-units.ts";
+import { parseUint256, propertyOf } from "../protocol/wire-values.ts";
+import { digestUnder, domainSeparator } from "./eip712.ts";
+import type { JudgedPayment, StateFacts } from "./payment-state.ts";
+import { permit2Address } from "./permit2-domain.ts";
 
 /*
  * An approval of Permit2 that comes with a payment: what the payer signs for the token (EIP-2612), so that no gas of his own is
@@ -128,7 +130,35 @@ export const approvalRefusals = {
         : `The token refuses the approval in ${at}: its nonce is ${nonce}, and the payer's next one is ${next}`,
       "Sign the approval again",
     ),
+
+  /** `token` is what is known of the asset, by which amounts are shown. */
+  allowanceTooSmall: (
+    { asset }: Pick<SignedPayment, "asset">,
+    token: Asset | undefined,
+    { allowance, needed }: { allowance: Shown; needed: bigint },
+  ) => {
+    const units = token && unitsOf(token);
+    return invalid(
+      "allowance_too_small",
+      `The payer lets Permit2 take ${formatBoth(allowance, units)}; ${formatBoth(needed, units)} is needed`,
+      `Let the payer call approve(${permit2Address}, ${needed}) at the token ${asset}, or approve more, then send the same payment again`,
+    );
+  },
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
+
+/** Refuses a payment by Permit2 that may not take enough. */
+export function refuseAllowance(
+  { payerAllowance, nextApproval }: StateFacts,
+  { payment, needed, token }: JudgedPayment,
+): Invalid | undefined {
+  if (payerAllowance === undefined || payerAllowance >= needed) return undefined;
+  const approval = approvalOf({ payload: payment.payload ?? null });
+  if (typeof approval !== "object") {
+    return approvalRefusals.allowanceTooSmall(payment, token, { allowance: payerAllowance, needed });
+  }
+  // A token that was not asked may take the approval.
+  return nextApproval === undefined ? undefined : approvalRefusals.refusedByToken(approval, nextApproval);
+}
 
 /** The problem with an approval, whatever the chain's state is; in the order of public facilitators. */
 export function checkApproval(

@@ -1,21 +1,20 @@
-import type { Chain } from "../../../chain/chain.ts";
-import { askViews } from "../../../chain/chain-reader.ts";
-import { leastTip, tipCall } from "../../../chain/fees.ts";
+import type { Chain } from "../../chain/chain.ts";
+import { askViews } from "../../chain/chain-reader.ts";
+import { leastTip, tipCall } from "../../chain/fees.ts";
 import {
   type Head,
   headCall,
   readHead,
   readSafeInteger,
   transactionCountCall,
-} from "../../../chain/rpc/calls.ts";
-import type { RpcAnswer } from "../../../chain/rpc/rpc.ts";
-import { recoverSigner, rememberSigners } from "../../../chain/signing/recover-signer.ts";
-import { callViews, readViews, viewGas } from "../../../chain/views.ts";
-import { type Invalid, invalid } from "../../../protocol/catalogue.ts";
-import type { Address } from "../../../protocol/hex.ts";
-import { type ForeignTransaction, readSignedTransaction } from "../../../protocol/signed-transaction.ts";
-import { amountOf, type PayerTransaction, type SettleCall } from "../../on-chain/settling.ts";
-import { type Approval, checkApproval, checkDeadline, withoutApproval } from "../approval.ts";
+} from "../../chain/rpc/calls.ts";
+import type { RpcAnswer } from "../../chain/rpc/rpc.ts";
+import { recoverSigner, rememberSigners } from "../../chain/signing/recover-signer.ts";
+import { callViews, readViews, viewGas } from "../../chain/views.ts";
+import { type Invalid, invalid } from "../../protocol/catalogue.ts";
+import type { Address } from "../../protocol/hex.ts";
+import { type ForeignTransaction, readSignedTransaction } from "../../protocol/signed-transaction.ts";
+import { type Approval, approvalOf, checkApproval, checkDeadline, withoutApproval } from "../approval.ts";
 import {
   type ApprovalTransaction,
   approvalTransactionOf,
@@ -24,7 +23,8 @@ import {
   ofTransaction,
   transactionRefusals,
 } from "../approval-transaction.ts";
-import { allowanceOf } from "./permit2-state.ts";
+import { allowanceOf } from "./allowance.ts";
+import { amountOf, type PayerTransaction, type Plan, type SettleCall } from "./settling.ts";
 
 /** The refusals of a payer's transaction that only a chain gives: web pages with the fixtures do not load them. */
 const chainRefusals = {
@@ -141,8 +141,22 @@ function isShort(
   return allowance?.word !== undefined && BigInt(allowance.word) < amountOf(call);
 }
 
+/**
+ * The parts of a prepared payment's plan that its approval decides. An approval is for the payment's limit, or more, and takes the
+ * place of the one before: payments under way that bring one of the same nonce share it.
+ */
+export function planApproval(call: SettleCall): Pick<Plan, "bounds" | "first" | "bringsApproval"> {
+  const { payment } = call;
+  const bringsApproval = approvalOf(payment) !== undefined || approvalTransactionOf(payment) !== undefined;
+  return {
+    bounds: [bringsApproval ? payment.limit : allowanceOf(payment)],
+    first: transactionBefore(call),
+    bringsApproval,
+  };
+}
+
 /** The transaction of the payer's that has to be mined before a prepared payment can settle: {@link prepare} keeps a good one. */
-export function transactionBefore({ payment }: SettleCall): PayerTransaction | undefined {
+function transactionBefore({ payment }: SettleCall): PayerTransaction | undefined {
   const approval = approvalTransactionOf(payment);
   if (approval === undefined || approval === "malformed") return undefined;
   const transaction = readSignedTransaction(approval.raw);

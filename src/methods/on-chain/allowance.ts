@@ -1,0 +1,33 @@
+import { selector, type ViewCall } from "../../chain/views.ts";
+import { addressWord } from "../../protocol/hex.ts";
+import type { SignedPayment } from "../../protocol/signed-payment.ts";
+import { permit2Address } from "../permit2-domain.ts";
+import { amount, orElse } from "./state-facts.ts";
+
+const selectors = {
+  allowance: selector("allowance(address,address)"),
+  nonces: selector("nonces(address)"),
+} as const;
+
+type Payer = Pick<SignedPayment, "asset" | "payer">;
+
+/** How much Permit2 may take of the payer's tokens. */
+export function allowanceOf({ asset, payer }: Payer): ViewCall {
+  return {
+    target: asset,
+    data: `${selectors.allowance}${addressWord(payer)}${addressWord(permit2Address)}`,
+  };
+}
+
+/** The payer's next nonce at the token for an approval by EIP-2612. */
+export function nextApprovalOf({ asset, payer }: Payer): ViewCall {
+  return { target: asset, data: `${selectors.nonces}${addressWord(payer)}` };
+}
+
+/** Both, as a diagnosis reads them: 0 of a token that does not answer. */
+export function approvalSources(payer: Payer) {
+  return {
+    payerAllowance: orElse(amount(allowanceOf(payer)), 0n),
+    nextApproval: orElse(amount(nextApprovalOf(payer)), 0n),
+  };
+}
