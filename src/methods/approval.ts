@@ -63,6 +63,12 @@ export function approvalOf({ payload }: Pick<SignedPayment, "payload">): Approva
   return approval === undefined ? undefined : (parseApproval(approval) ?? "malformed");
 }
 
+/** Until when the approval that came with a payment can be used, in unix seconds. */
+export function approvalDeadline(payment: Pick<SignedPayment, "payload">): bigint | undefined {
+  const approval = approvalOf(payment);
+  return typeof approval === "object" ? approval.deadline : undefined;
+}
+
 /** The same payment without what came with it to approve Permit2: but for one of the two, where that is named. */
 export function withoutApproval(
   payment: SignedPayment,
@@ -183,9 +189,10 @@ export function checkDeadline(
   return isTooLate ? approvalRefusals.expired(deadline, now) : undefined;
 }
 
-/** The words of an approval that the proxies of x402 take: value, deadline, r, s, v. */
-export function approvalWords({ amount, deadline, signature }: Approval): string {
-  return `${uintWord(amount)}${uintWord(deadline)}${signature.slice(2, 130)}${signature.slice(130).padStart(64, "0")}`;
+/** The words of an approval as contracts take it: value and deadline, r and s, v. */
+export function approvalWords({ amount, deadline, signature }: Approval): [string, string, string] {
+  const terms = `${uintWord(amount)}${uintWord(deadline)}`;
+  return [terms, signature.slice(2, 130), signature.slice(130).padStart(64, "0")];
 }
 
 const permitTypehash = keccak256Text(

@@ -25,7 +25,10 @@ export type ModelFacts = {
   price: bigint;
   used: boolean;
   balance: bigint;
+  /** What Permit2 may take, where no approval comes first. */
   allowance: bigint | undefined;
+  /** The refusal of an approval that came with it. */
+  unapproved: Invalid | undefined;
   /** The text by which the token would not move the payer's tokens; undefined where it would. */
   revert: string | undefined;
   /** The refusal by the state of the chain, for a payment that reverts. */

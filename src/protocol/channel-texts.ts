@@ -80,6 +80,32 @@ export const channelTexts: Readonly<Record<ChannelReason, { meaning: string; fix
     meaning: "The payer has not approved Permit2 to take the deposit from the token.",
     fix: "Have the payer approve Permit2 on the token once, or deposit by EIP-3009.",
   },
+  eip2612_owner_mismatch: {
+    meaning:
+      "The approval of Permit2 that came with the deposit (EIP-2612) is of another account than the payer.",
+    fix: "Sign the approval as channelConfig.payer.",
+  },
+  eip2612_asset_mismatch: {
+    meaning: "The approval of Permit2 that came with the deposit (EIP-2612) is for another token.",
+    fix: "Sign the approval for the channel's token.",
+  },
+  eip2612_spender_mismatch: {
+    meaning: "The approval that came with the deposit (EIP-2612) must be for Permit2, not for the collector.",
+    fix: "Sign the approval with 0x000000000022D473030F116dDEE9F6B43aC78BA3 as spender.",
+  },
+  eip2612_amount_mismatch: {
+    meaning: "The collector takes an approval (EIP-2612) for exactly the deposit.",
+    fix: "Sign the approval for deposit.amount, not for the price.",
+  },
+  eip2612_deadline_expired: {
+    meaning: "The approval of Permit2 that came with the deposit (EIP-2612) has expired, or is about to.",
+    fix: "Sign the approval again, with the deadline of the deposit's permit.",
+  },
+  erc20_approval_unavailable: {
+    meaning:
+      "Permit2 may not take the deposit, and the facilitator does not send the approval that came with it (erc20ApprovalGasSponsoring).",
+    fix: "Have the payer approve Permit2 on the token, or ask a facilitator whose GET /supported lists the extension.",
+  },
   voucher_signature: {
     meaning:
       "A voucher is signed by payerAuthorizer of the channel, or by the payer if that is zero: Voucher(channelId, maxClaimableAmount) in the domain “x402 Batch Settlement”, version 1, of the escrow on this network.",

@@ -20,6 +20,10 @@ const byReason: Readonly<Partial<Record<Reason, Names>>> = {
   invalid_exact_evm_payload_signature: "invalid_exact_evm_signature",
   invalid_exact_evm_payload_undeployed_smart_wallet: "eip6492_factory_not_allowed",
   insufficient_funds: "invalid_exact_evm_insufficient_balance",
+  invalid_batch_settlement_evm_eip2612_owner_mismatch: "eip2612_from_mismatch",
+  invalid_batch_settlement_evm_eip2612_asset_mismatch: "eip2612_asset_mismatch",
+  invalid_batch_settlement_evm_eip2612_spender_mismatch: "eip2612_spender_not_permit2",
+  invalid_batch_settlement_evm_eip2612_deadline_expired: "eip2612_deadline_expired",
 };
 
 const failed = "invalid_exact_evm_transaction_failed";

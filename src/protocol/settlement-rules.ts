@@ -2,7 +2,7 @@ import type { Invalid } from "./catalogue.ts";
 import type { Hex } from "./hex.ts";
 import { refusals } from "./refusals.ts";
 import type { settlementStates } from "./settlement-query.ts";
-import { fingerprintOf, type SignedPayment } from "./signed-payment.ts";
+import { boundPayload, fingerprintOf, type SignedPayment } from "./signed-payment.ts";
 
 /*
  * Who may still have the success of a payment that is claimed: for the ledger of the service, and for that of the fixtures.
@@ -21,13 +21,13 @@ export type ClaimedPayment = {
 
 /** Ties a settlement to one payment. */
 type Claimed = { digest: Hex; amount: bigint; payload?: string | null };
-/** `payload`: what the digest does not cover, if anything. */
+/** `payload`: what the digest does not cover, if anything; see {@link boundPayload}. */
 type Payment = { digest: Hex; signed: Pick<SignedPayment, "limit">; payload?: string | null };
 
 /** Returns true if a settlement is of this very payment, however much of it was taken. */
 export function isClaimedAs({ digest, amount, payload }: Claimed, payment: Payment): boolean {
   if (digest !== fingerprintOf(payment.digest, amount, payment.signed.limit)) return false;
-  return payment.payload == null || payload?.toLowerCase() === payment.payload.toLowerCase();
+  return payment.payload == null || (payload != null && boundPayload(payload) === payment.payload);
 }
 
 /** Returns true if it is of this very payment, and of this organization. */

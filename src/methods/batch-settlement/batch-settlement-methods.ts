@@ -5,6 +5,7 @@ import { type Hex, keccak256 } from "../../protocol/hex.ts";
 import { type Asset, isPaidBy } from "../../protocol/networks.ts";
 import type { PaymentWords, SignedPayment } from "../../protocol/signed-payment.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
+import { approvalDeadline } from "../approval.ts";
 import { digestUnder, domainSeparator } from "../eip712.ts";
 import type { MethodExtra, TakenMethod } from "../method.ts";
 import { permit2Separator } from "../permit2-domain.ts";
@@ -75,6 +76,16 @@ const usualWords: PaymentWords = {
   domain: ({ name, version }) => `name "${name}", version "${version}"`,
 };
 
+/** The scheme's names for what is wrong with an approval by EIP-2612. */
+const approvalReasons: ReasonNames = {
+  permit2_allowance_required: channelReason("permit2_allowance_required"),
+  eip2612_from_mismatch: channelReason("eip2612_owner_mismatch"),
+  eip2612_asset_mismatch: channelReason("eip2612_asset_mismatch"),
+  eip2612_spender_not_permit2: channelReason("eip2612_spender_mismatch"),
+  permit2_2612_amount_mismatch: channelReason("eip2612_amount_mismatch"),
+  eip2612_deadline_expired: channelReason("eip2612_deadline_expired"),
+};
+
 const permit2Words: PaymentWords = {
   ...usualWords,
   nonce: `${permit2At}.nonce`,
@@ -82,11 +93,14 @@ const permit2Words: PaymentWords = {
   startsSaid: "from",
   endsSaid: "until",
   includesBounds: true,
-  reasons: namesOf({
-    signature: "permit2_invalid_signature",
-    before: "permit2_deadline_expired",
-    after: "permit2_deadline_expired",
-  }),
+  reasons: {
+    ...namesOf({
+      signature: "permit2_invalid_signature",
+      before: "permit2_deadline_expired",
+      after: "permit2_deadline_expired",
+    }),
+    ...approvalReasons,
+  },
   reference: "permit2",
   judge: "Permit2",
   domain: () => 'domain "Permit2"',
@@ -153,6 +167,7 @@ export const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
     kindOf(payload) === "deposit" && authorizationOf(payload, "permit2Authorization") !== undefined,
   read: readPermit2Deposit,
   extra: () => undefined,
+  approvalDeadline,
   digester(_asset, chainId) {
     const separator = permit2Separator(chainId);
     return (payment) => digestUnder(separator, permitHash(signedDeposit(payment), payment.window.last));

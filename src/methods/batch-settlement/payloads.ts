@@ -21,6 +21,8 @@ import {
   readUint256,
   readWireAddress,
 } from "../../protocol/wire-values.ts";
+import { keptApproval } from "../approval.ts";
+import { keptTransaction } from "../approval-transaction.ts";
 import { permit2Address } from "../permit2-domain.ts";
 import { type ChannelConfig, configWords, depositNonce, type Voucher, type VoucherClaim } from "./channel.ts";
 import { batchSettlementAddress } from "./contracts.ts";
@@ -170,8 +172,8 @@ export function readDeposit(payload: Part): SignedPayment {
   };
 }
 
-/** Reads a deposit by Permit2. It is valid at once, and until its deadline. */
-export function readPermit2Deposit(payload: Part): SignedPayment {
+/** Reads a deposit by Permit2, with an approval that came with it. It is valid at once, and until its deadline. */
+export function readPermit2Deposit(payload: Part, _asset: Address, extensions: unknown): SignedPayment {
   const channel = readChannel(payload);
   const deposit = readInner(payload, "deposit");
   const limit = readUint128(deposit, "amount");
@@ -195,7 +197,12 @@ export function readPermit2Deposit(payload: Part): SignedPayment {
     nonceSpace: permit2Address,
     window: { first: 0n, last: readUint256(signed, "deadline") },
     signature: readSignature(signed, "signature"),
-    payload: write({ ...channel, permit }),
+    payload: write({
+      ...channel,
+      permit,
+      approval: keptApproval(extensions),
+      approvalTransaction: keptTransaction(extensions),
+    }),
   };
 }
 

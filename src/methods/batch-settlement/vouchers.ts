@@ -3,6 +3,9 @@ import { channelInvalid } from "../../protocol/channel-reasons.ts";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import type { AnswerExtra } from "../../protocol/write-answers.ts";
+import { refuseAllowance } from "../approval.ts";
+import { approvalTransactionOf } from "../approval-transaction.ts";
+import { type StateRefusals, usualStateRefusals } from "../payment-state.ts";
 import { permit2Address } from "../permit2-domain.ts";
 import { type ChannelConfig, type Voucher, voucherDigest, voucherKeyOf } from "./channel.ts";
 import { type ChannelSource, type ChannelState, readChannel, stateJson } from "./channel-source.ts";
@@ -76,7 +79,7 @@ export async function judgeVoucher(
   return little ?? { extra: stateJson(channelId, state) };
 }
 
-/** The payer's means for a deposit, in the token's smallest unit. `allowance` is that of Permit2, where it is asked. */
+/** The payer's means for a deposit, in the token's smallest unit. `allowance` is that of Permit2, where no approval comes first. */
 export type DepositFacts = {
   /** True if the deposit's authorization was used. */
   used: boolean;
@@ -84,6 +87,8 @@ export type DepositFacts = {
   isDone: boolean;
   balance: bigint;
   allowance?: bigint | undefined;
+  /** Why the approval of Permit2 that came with it is refused. */
+  unapproved?: Invalid | undefined;
 };
 
 /**
@@ -103,7 +108,7 @@ export async function judgeDeposit<Facts extends DepositFacts>(
   if (wrong !== undefined) return wrong;
   // What the payer has is that of the newest block, as for other payments.
   const [state, facts] = await Promise.all([readChannel(source, channelId, "confirmed"), readFacts()]);
-  const { used, isDone, balance, allowance } = facts;
+  const { used, isDone, balance } = facts;
   const { limit } = payment;
   if (!used && balance < limit) {
     const fact = ` is ${limit}, but the payer has ${balance}`;
@@ -111,15 +116,34 @@ export async function judgeDeposit<Facts extends DepositFacts>(
   }
   const total = state.balance + (isDone ? 0n : limit);
   const little = refuseAmount(voucher, { balance: total, totalClaimed: state.totalClaimed, price });
-  if (little !== undefined) return little;
-  if (!used && allowance !== undefined && allowance < limit) {
-    return channelInvalid(
-      "permit2_allowance_required",
-      `The payer allows Permit2 to take ${allowance} of the token, but ${limit} is deposited. Let the payer approve Permit2 (${permit2Address}) on the token`,
-    );
-  }
-  return { facts, extra: stateJson(channelId, state) };
+  const wanting = little ?? (used ? undefined : refuseUnapproved(payment, facts));
+  return wanting ?? { facts, extra: stateJson(channelId, state) };
 }
+
+/** Why Permit2 may not take a deposit. */
+function refuseUnapproved(
+  payment: SignedPayment,
+  { allowance, unapproved }: DepositFacts,
+): Invalid | undefined {
+  const { limit } = payment;
+  if (unapproved !== undefined || allowance === undefined || allowance >= limit) return unapproved;
+  const fact = `The payer allows Permit2 to take ${allowance} of the token, but ${limit} is deposited`;
+  return approvalTransactionOf(payment) === undefined
+    ? channelInvalid(
+        "permit2_allowance_required",
+        `${fact}. Let the payer approve Permit2 (${permit2Address}) on the token`,
+      )
+    : channelInvalid(
+        "erc20_approval_unavailable",
+        `${fact}, and this facilitator sends no approvals that payers have signed as transactions`,
+      );
+}
+
+/** What the state of the chain has against a deposit, by either way. */
+export const depositStateRefusals: StateRefusals = (...given) => [
+  ...usualStateRefusals(...given),
+  refuseAllowance(...given),
+];
 
 /** Refuses a deposit that would revert. */
 export function depositReverts(why: string): Invalid {

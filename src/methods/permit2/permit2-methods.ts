@@ -2,7 +2,7 @@ import { recipientIsPayTo } from "../../protocol/checks.ts";
 import { type Address, isAddress, sameAddress } from "../../protocol/hex.ts";
 import { isPaidBy } from "../../protocol/networks.ts";
 import { propertyOf } from "../../protocol/wire-values.ts";
-import { approvalOf } from "../approval.ts";
+import { approvalDeadline } from "../approval.ts";
 import type { Method } from "../method.ts";
 import {
   exactProxyAddress,
@@ -84,10 +84,7 @@ function createPermit2Method<Scheme extends string>({
 
     read: (place, _asset, extensions) => readPermitPayload(place, { hasFacilitator }, extensions),
 
-    approvalDeadline(payment) {
-      const approval = approvalOf(payment);
-      return typeof approval === "object" ? approval.deadline : undefined;
-    },
+    approvalDeadline,
 
     digester(_asset, chainId) {
       const separator = permit2Separator(chainId);

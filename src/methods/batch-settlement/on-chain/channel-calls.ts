@@ -1,5 +1,6 @@
 import { selector } from "../../../chain/views.ts";
 import { type Address, addressWord, byteWords, type Hex, uintWord } from "../../../protocol/hex.ts";
+import { type Approval, approvalWords } from "../../approval.ts";
 import { encodeArray, offset, wordDigits } from "../../on-chain/batch-transactions.ts";
 import { type ChannelConfig, configWords, type VoucherClaim } from "../channel.ts";
 
@@ -38,14 +39,22 @@ export function encodeErc3009Data(
   return `0x${words}${offset(4 * wordDigits)}${byteWords(signature)}`;
 }
 
-/** The data for the collector of Permit2, without an approval. */
+/** The data for the collector of Permit2, which submits an approval by EIP-2612 first. */
 export function encodePermit2Data(
   { nonce, deadline }: { nonce: Hex; deadline: bigint },
   signature: Hex,
+  approval?: Approval,
 ): Hex {
   const bytes = byteWords(signature);
   const offsets = `${offset(4 * wordDigits)}${offset(4 * wordDigits + bytes.length)}`;
-  return `0x${nonce.slice(2)}${uintWord(deadline)}${offsets}${bytes}${byteWords("0x")}`;
+  return `0x${nonce.slice(2)}${uintWord(deadline)}${offsets}${bytes}${byteWords(encodeApproval(approval))}`;
+}
+
+/** Value, deadline, v, r and s, as the collector reads them. */
+function encodeApproval(approval: Approval | undefined): Hex {
+  if (approval === undefined) return "0x";
+  const [terms, rs, v] = approvalWords(approval);
+  return `0x${terms}${v}${rs}`;
 }
 
 function encodeRows(rows: readonly VoucherClaim[]): string {

@@ -1,5 +1,5 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
-import { selector, type ViewCall } from "../../../chain/views.ts";
+import { selector } from "../../../chain/views.ts";
 import { type Address, addressWord, type Hex, isBytes, quantity, wordAt } from "../../../protocol/hex.ts";
 import type { ChannelState, ReceiverState } from "../channel-source.ts";
 import { batchSettlementAddress } from "../contracts.ts";
@@ -10,7 +10,6 @@ const selectors = {
   pendingWithdrawals: selector("pendingWithdrawals(bytes32)"),
   refundNonce: selector("refundNonce(bytes32)"),
   receivers: selector("receivers(address,address)"),
-  allowance: selector("allowance(address,address)"),
 } as const;
 
 type Asked = { reader: ChainQueries["reader"]; about?: Hex | undefined; block?: bigint | undefined };
@@ -69,11 +68,6 @@ export async function readChannels(asked: Asked, ids: readonly Hex[]): Promise<r
 export async function readChannel(asked: Asked, id: Hex): Promise<ChannelState> {
   const views = await askContract(asked, channelViews(id));
   return toState(views);
-}
-
-/** How much of an owner's tokens a contract may take. */
-export function allowanceOf(target: Address, owner: Address, spender: Address): ViewCall {
-  return { target, data: `${selectors.allowance}${addressWord(owner)}${addressWord(spender)}` };
 }
 
 /** The sums that were claimed for a receiver in all, and paid out of that. */

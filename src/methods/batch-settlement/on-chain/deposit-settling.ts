@@ -6,8 +6,11 @@ import { sameAddress } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { membersOf } from "../../../util/json.ts";
+import { approvalOf } from "../../approval.ts";
+import { allowanceOf, approvalSources } from "../../on-chain/allowance.ts";
 import { decodeEvents } from "../../on-chain/events.ts";
-import { noncesOf } from "../../on-chain/nonces.ts";
+import { isOfPermit2, noncesOf } from "../../on-chain/nonces.ts";
+import { planApproval, prepare } from "../../on-chain/prepare-approval.ts";
 import {
   type Payout,
   type Plan,
@@ -18,18 +21,17 @@ import {
 } from "../../on-chain/settling.ts";
 import { amount, askFacts, createDiagnosing, tokenSources } from "../../on-chain/state-facts.ts";
 import { createIsUsed } from "../../on-chain/use-reader.ts";
-import { usualStateRefusals } from "../../payment-state.ts";
 import { permit2Address } from "../../permit2-domain.ts";
 import { stateJson } from "../channel-source.ts";
 import { erc3009CollectorAddress, permit2CollectorAddress } from "../contracts.ts";
 import { ownedChannels } from "../owners.ts";
 import { channelMethods, depositOf } from "../payloads.ts";
-import { depositReverts, judgeDeposit } from "../vouchers.ts";
+import { depositReverts, depositStateRefusals, judgeDeposit } from "../vouchers.ts";
 import { contractCall, describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
 import { sourceOf } from "./chain-source.ts";
 import { encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
 import { channelEvents, channelLogs, withdrawalLogs } from "./channel-events.ts";
-import { allowanceOf, confirmedBlock, readChannel } from "./channel-state.ts";
+import { confirmedBlock, readChannel } from "./channel-state.ts";
 
 /*
  * Deposits are payments: a signed authorization, used once. They bring tokens into a channel, whoever submits them, and `Deposited`
@@ -39,39 +41,49 @@ import { allowanceOf, confirmedBlock, readChannel } from "./channel-state.ts";
 /** With the gas that a wallet's code may burn to check a signature, as for other payments; 150,000 are used. */
 const depositGas = 450_000n;
 
+/** The additional gas for an EIP-2612 approval that is submitted with a deposit, as for other payments by Permit2. */
+const approvalGas = 80_000n;
+
 /** Blocks in which a deposit is looked for that somebody else has submitted before it came to us. */
 const recentBlocks = 2_000n;
 
 function transactionOf({ payment }: SettleCall): Transaction {
   const { config, salt } = depositOf(payment);
   const { limit, nonce, window, signature } = payment;
+  const known = salt === undefined ? approvalOf(payment) : undefined;
+  const approval = known === "malformed" ? undefined : known;
   const data =
     salt === undefined
-      ? encodePermit2Data({ nonce, deadline: window.last }, signature)
+      ? encodePermit2Data({ nonce, deadline: window.last }, signature, approval)
       : encodeErc3009Data({ validAfter: window.first - 1n, validBefore: window.last + 1n, salt }, signature);
   const collector = salt === undefined ? permit2CollectorAddress : erc3009CollectorAddress;
   const call = encodeDeposit(config, { amount: limit, collector, data });
-  return contractCall(call, depositGas);
+  return contractCall(call, depositGas + (approval === undefined ? 0n : approvalGas));
 }
 
-async function plan(chain: Chain, call: SettleCall): Promise<Plan | Invalid> {
-  const { payment, id, price = 0n } = call;
-  const { asset, payer, method } = payment;
-  const sources = {
-    used: noncesOf(payment).use,
-    balance: amount(balanceOf(asset, payer)),
-    ...(method === channelMethods.permit2Deposit && {
-      allowance: amount(allowanceOf(asset, payer, permit2Address)),
-    }),
-  };
+/** Plans a deposit; by Permit2, with the approval that came with it. */
+async function plan(
+  chain: Chain,
+  asked: SettleCall,
+  isUnderWay?: () => Promise<boolean>,
+): Promise<Plan | Invalid> {
+  const { payment, id, price = 0n } = asked;
   const judged = await judgeDeposit(sourceOf(chain, id), payment, price, async () => {
+    const prepared = await prepare(chain, asked, isUnderWay);
+    const [call, unapproved] = "reason" in prepared ? [asked, prepared] : [prepared];
+    const byApproval = isOfPermit2(payment) ? planApproval(call) : undefined;
+    const sources = {
+      used: noncesOf(payment).use,
+      balance: amount(balanceOf(payment.asset, payment.payer)),
+      ...(byApproval?.bringsApproval === false && { allowance: amount(allowanceOf(payment)) }),
+    };
     const facts = await askFacts(chain.reader, sources, id);
-    const settledBy = facts.used ? await findRecentDeposit(chain, call) : undefined;
-    return { ...facts, settledBy, isDone: settledBy !== undefined };
+    const settledBy = facts.used ? await findRecentDeposit(chain, asked) : undefined;
+    return { ...facts, unapproved, call, byApproval, settledBy, isDone: settledBy !== undefined };
   });
   if ("reason" in judged) return judged;
-  const { facts, extra } = judged;
-  return { call, transaction: transactionOf(call), settledBy: facts.settledBy, extra };
+  const { call, byApproval, settledBy } = judged.facts;
+  return { call, transaction: transactionOf(call), ...byApproval, settledBy, extra: judged.extra };
 }
 
 /**
@@ -132,9 +144,13 @@ function isDeposited(events: ReturnType<typeof channelEvents>, payment: SignedPa
   );
 }
 
-const { stateOf, explain } = createDiagnosing({
-  stateRefusals: usualStateRefusals,
-  sourcesOf: (payment) => ({ authorizationUsed: noncesOf(payment).use, ...tokenSources(payment) }),
+const { stateOf, explain, explainFirst } = createDiagnosing({
+  stateRefusals: depositStateRefusals,
+  sourcesOf: (payment) => ({
+    authorizationUsed: noncesOf(payment).use,
+    ...tokenSources(payment),
+    ...(isOfPermit2(payment) && approvalSources(payment)),
+  }),
   needsContract: () => false,
   factsOf: () => ({}),
   explainRevert: (revert) => depositReverts(describeChannelRevert(revert)),
@@ -173,6 +189,7 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
 
     stateOf,
     explain,
+    explainFirst,
     isUsed: createIsUsed(({ asset, ...payment }) => {
       const space = nonceSpace === "token" ? asset : permit2Address;
       return noncesOf({ ...payment, asset, nonceSpace: space }).use;

@@ -72,7 +72,7 @@ function encodePayment(call: SettleCall): string {
   const { from, amount, nonce, deadline, validAfter } = permitOf(call.payment);
   const numbers = [amount, nonce, deadline, validAfter, amountOf(call)].map(uintWord).join("");
   const known = approvalOf(call.payment);
-  const approval = byteWords(typeof known === "object" ? `0x${approvalWords(known)}` : "0x");
+  const approval = byteWords(typeof known === "object" ? `0x${approvalWords(known).join("")}` : "0x");
   const places = `${offset(8 * wordDigits)}${offset(8 * wordDigits + approval.length)}`;
   return `${addressWord(from)}${numbers}${places}${approval}${byteWords(call.payment.signature)}`;
 }
