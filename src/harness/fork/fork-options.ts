@@ -1,8 +1,8 @@
-import type { AuthorizationSlots } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import type { Address } from "../../protocol/hex.ts";
 import { builtInNetworks, type Network, type NetworkName } from "../../protocol/networks.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import type { NodeFork } from "../nodes/nodes.ts";
+import type { AuthorizationSlots } from "./authorization-slots.ts";
 
 export type ForkOption =
   /** A JSON-RPC URL of the network; its newest block. */

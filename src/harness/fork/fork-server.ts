@@ -1,10 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import type { RpcAnswer, RpcCall } from "../../chain/rpc/rpc.ts";
-import {
-  type AuthorizationSlots,
-  createAuthorizationSlots,
-} from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { type Address, type Hex, isBytes, readQuantity } from "../../protocol/hex.ts";
 import { foreign } from "../../service/http/local-server.ts";
 import { KitError } from "../../util/errors.ts";
@@ -12,6 +8,7 @@ import { createKeepAlivePost } from "../../util/http-client.ts";
 import { isObject, membersOf } from "../../util/json.ts";
 import { closeAtOnce, http, listenOnLoopback } from "../../util/node-http.ts";
 import type { ForkFailures } from "../nodes/nodes.ts";
+import { type AuthorizationSlots, createAuthorizationSlots } from "./authorization-slots.ts";
 import type { ForkSource } from "./fork-options.ts";
 
 export type ForkServerOptions = Pick<ForkSource, "network" | "kind" | "blockNumber"> & {

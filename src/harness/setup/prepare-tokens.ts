@@ -7,7 +7,6 @@ import {
   mockUsdtDeployedBytecode,
 } from "../../contracts/mockTokens.ts";
 import { domainSeparator } from "../../methods/eip712.ts";
-import { accountSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { harnessAccounts } from "../../payer/accounts.ts";
 import { tokenInitCode } from "../../payer/init-code.ts";
 import {
@@ -30,6 +29,7 @@ import type { Asset, Network } from "../../protocol/networks.ts";
 import { unitsOf } from "../../protocol/token-units.ts";
 import { KitError } from "../../util/errors.ts";
 import { changesTracer, type PlacedContract, readStorageChanges } from "./place-contract.ts";
+import { accountSlot } from "./storage-slots.ts";
 import { approvalWrites, payerBalances, writeApprovals } from "./test-accounts.ts";
 
 const decimalsSelector = selector("decimals()");

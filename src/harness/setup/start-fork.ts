@@ -1,10 +1,10 @@
 import { RpcRefusal } from "../../chain/rpc/local-rpc.ts";
-import { findMappingSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { usdcImplementationAddress, usdcSignaturesAddress } from "../../payer/accounts.ts";
 import { testPayers } from "../../payer/test-payers.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import type { Asset, Network } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
+import { findMappingSlot } from "../fork/authorization-slots.ts";
 import type { ForkSource, ForkSpec, OpenForkOptions } from "../fork/fork-options.ts";
 import { startCalldataGate } from "../fork/fork-server.ts";
 import { openRemoteFork } from "../fork/remote-fork.ts";

@@ -4,7 +4,6 @@ import {
   mock7702DelegateDeployedBytecode,
   mockGasBurningWalletDeployedBytecode,
 } from "../../contracts/mockWallets.ts";
-import { nestedSlot } from "../../methods/exact-eip3009/on-chain/storage-slots.ts";
 import { methods } from "../../methods/methods.ts";
 import { delegateAddress, harnessAccounts, revertingDelegateAddress } from "../../payer/accounts.ts";
 import { fickleWalletInitCode } from "../../payer/init-code.ts";
@@ -13,6 +12,7 @@ import { walletInitCode } from "../../payer/undeployed-wallet.ts";
 import { type Address, addressWord, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import { changesTracer, type PlacedContract, readStorageChanges } from "./place-contract.ts";
+import { nestedSlot } from "./storage-slots.ts";
 
 /** Brings the test payers into the state that each stands for, on one chain. */
 

@@ -1,29 +1,8 @@
-import type { LocalRpc } from "../../../chain/rpc/local-rpc.ts";
-import {
-  type Address,
-  addressWord,
-  type Hex,
-  keccak256,
-  readQuantity,
-  uintWord,
-} from "../../../protocol/hex.ts";
-import { membersOf } from "../../../util/json.ts";
-import { authorizationStateOf } from "./eip3009-state.ts";
-
-/** Where a contract keeps `mapping(address => …)`, in Solidity's layout: the value of an account, or its own mapping. */
-export function accountSlot(account: Address, mappingSlot: bigint): Hex {
-  return keccak256(`0x${addressWord(account)}${uintWord(mappingSlot)}`);
-}
-
-/** Where the value of a key is, 64 hexadecimal digits, in such a mapping of an account's own. */
-export function slotWithin(outer: Hex, key: string): bigint {
-  return BigInt(keccak256(`0x${key}${outer.slice(2)}`));
-}
-
-/** Where a contract keeps `mapping(address => mapping(bytes32 => …))`. */
-export function nestedSlot(account: Address, key: Hex, mappingSlot: bigint): bigint {
-  return slotWithin(accountSlot(account, mappingSlot), key.slice(2));
-}
+import type { LocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { authorizationStateOf } from "../../methods/exact-eip3009/on-chain/eip3009-state.ts";
+import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
+import { membersOf } from "../../util/json.ts";
+import { accountSlot, nestedSlot, slotWithin } from "../setup/storage-slots.ts";
 
 /**
  * Which storage slots of a token say whether an authorization is used, found from the calls that were seen. A recording
