@@ -51,9 +51,9 @@ export function connectFacilitator(url: string, apiKey: string = localOrganizati
 export async function startChannelShop(
   chain: HarnessChain,
   facilitator: ReturnType<typeof connectFacilitator>["facilitator"],
-  options: { method?: TransferMethod; ownKey?: boolean; receiver?: Hex } = {},
+  options: { method?: TransferMethod; ownKey?: boolean; receiver?: Hex; extensions?: Body } = {},
 ) {
-  const { method = "eip3009", ownKey = false } = options;
+  const { method = "eip3009", ownKey = false, extensions = {} } = options;
   const { receiver = privateKeyToAccount(generatePrivateKey()).address } = options;
   const { address: asset, name, version } = chain.asset;
   const { caip2: network } = chain.network;
@@ -64,7 +64,7 @@ export async function startChannelShop(
   const accepts = { scheme: "batch-settlement", network, payTo: receiver, price } as const;
   const server = new x402ResourceServer(facilitator).register(network, scheme);
   const app = express();
-  app.use(paymentMiddleware({ "GET /goods": { accepts } }, server));
+  app.use(paymentMiddleware({ "GET /goods": { accepts, extensions } }, server));
   app.get("/goods", (_request, response) => void response.json(goods));
   const { origin, close } = await listenOnLoopback(app);
   const manager = scheme.createChannelManager(facilitator, network, asset);
@@ -72,8 +72,12 @@ export async function startChannelShop(
 }
 
 /** A buyer with 50,000 units of the token, all of which Permit2 may take where that pays. */
-export async function createChannelBuyer(chain: HarnessChain, method: TransferMethod = "eip3009") {
-  const account = privateKeyToAccount(generatePrivateKey());
+export async function createChannelBuyer(
+  chain: HarnessChain,
+  method: TransferMethod = "eip3009",
+  key: Hex = generatePrivateKey(),
+) {
+  const account = privateKeyToAccount(key);
   await chain.fund(account.address, 50_000n);
   if (method === "permit2") await chain.approvePermit2(account.address, 50_000n);
   const client = createPublicClient({ transport: http(chain.rpcUrl) });
@@ -129,13 +133,20 @@ export function channelRequirements(
   } as const;
 }
 
-/** A deposit of 10,000 units, or a later voucher of the same buyer, as the public client signs it. */
+/**
+ * A deposit of 10,000 units, or a later voucher of the same buyer, as the public client signs it.
+ *
+ * @param declared the extensions of the shop, by which a deposit may bring an approval of Permit2
+ */
 export async function signChannelPayment(
   buyer: Awaited<ReturnType<typeof createChannelBuyer>>,
   paymentRequirements: ReturnType<typeof channelRequirements>,
+  declared?: Body,
 ): Promise<Body> {
-  const { payload } = await buyer.scheme.createPaymentPayload(2, paymentRequirements as never);
-  const paymentPayload = { x402Version: 2, accepted: paymentRequirements, payload };
+  const { payload, extensions } = await buyer.scheme.createPaymentPayload(2, paymentRequirements as never, {
+    extensions: declared,
+  });
+  const paymentPayload = { x402Version: 2, accepted: paymentRequirements, payload, extensions };
   return { x402Version: 2, paymentPayload, paymentRequirements };
 }
 

@@ -1,5 +1,6 @@
 import { readPart } from "../../protocol/wire-values.ts";
 import type { MethodExtra, PayableMethod, TakenMethod } from "../method.ts";
+import { permit2Address } from "../permit2-domain.ts";
 import { type scheme as channelScheme, deposit, permit2Deposit } from "./batch-settlement-methods.ts";
 import { withdrawDelays } from "./channel.ts";
 import { writeDeposit } from "./payloads.ts";
@@ -10,7 +11,7 @@ import { configFor, depositFor, randomSalt, signDeposit } from "./sign-channel.t
 /** Makes the payers' half of a kind of deposit, which pays for one purchase. */
 function payable<Transfer extends "eip3009" | "permit2">(
   method: TakenMethod<typeof channelScheme, Transfer>,
-  { offerNeeds, extra: more }: Pick<PayableMethod, "offerNeeds"> & { extra: MethodExtra },
+  { extra: more, ...own }: Pick<PayableMethod, "offerNeeds" | "spender"> & { extra: MethodExtra },
 ): PayableMethod<typeof channelScheme, Transfer> {
   const { name, scheme, transfer, versions, takesLess } = method;
   return {
@@ -19,7 +20,7 @@ function payable<Transfer extends "eip3009" | "permit2">(
     transfer,
     versions,
     takesLess,
-    offerNeeds,
+    ...own,
     paysPlain: true,
     extra(network) {
       const offered = deposit.extra(network);
@@ -47,6 +48,7 @@ export const payableDeposits = [
   payable(deposit, { offerNeeds: ["name", "version", "receiverAuthorizer"], extra: {} }),
   payable(permit2Deposit, {
     offerNeeds: ["receiverAuthorizer"],
+    spender: permit2Address,
     extra: { assetTransferMethod: "permit2" },
   }),
 ] as const;

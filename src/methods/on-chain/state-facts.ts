@@ -17,9 +17,8 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import { type Address, type Hex, isBytes32 } from "../../protocol/hex.ts";
 import { findAsset } from "../../protocol/networks.ts";
 import { goesStraight, type SignedPayment } from "../../protocol/signed-payment.ts";
-import { maxUint256 } from "../../protocol/wire-values.ts";
 import { OperatorError, UndeterminedError } from "../../util/errors.ts";
-import { transactionRefusals } from "../approval-transaction.ts";
+import { approvalTransactionOf, transactionRefusals } from "../approval-transaction.ts";
 import { type JudgedPayment, refuseByState, type StateFacts, type StateRefusals } from "../payment-state.ts";
 import { amountOf, type SettleCall, type Settling } from "./settling.ts";
 
@@ -173,7 +172,10 @@ export function createDiagnosing({
     const { payment, recipient } = call;
     const token = findAsset(network.assets, payment.asset);
     const one: JudgedPayment = { payment, needed: amountOf(call), token, network: network.name, recipient };
-    return refuseByState({ stateRefusals }, state, one);
+    // The payer's own transaction comes first, and lets Permit2 take enough.
+    const isApproved = approvalTransactionOf(payment) !== undefined;
+    const known = isApproved ? { ...state, payerAllowance: undefined } : state;
+    return refuseByState({ stateRefusals }, known, one);
   }
 
   return {
@@ -199,7 +201,7 @@ export function createDiagnosing({
     // An approval that is a transaction of the payer's.
     async explainFirst(chain, call, outcome) {
       const state = await diagnose(chain, call);
-      const byState = refuse({ ...state, payerAllowance: maxUint256 }, call, chain.network);
+      const byState = refuse(state, call, chain.network);
       if (byState !== undefined || outcome === "unknown") return byState;
       return transactionRefusals.refusedByToken(describeRevert(outcome));
     },

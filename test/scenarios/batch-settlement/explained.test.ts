@@ -1,3 +1,7 @@
+import {
+  declareEip2612GasSponsoringExtension,
+  declareErc20ApprovalGasSponsoringExtension,
+} from "@x402/extensions";
 import fc from "fast-check";
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -29,7 +33,17 @@ let chain: HarnessChain;
 let now: bigint;
 const bodies: Partial<Record<Kind, Body>> = {};
 
-const kinds = ["deposit", "permit2", "voucher", "asked", "claim", "settle", "refund"] as const;
+const kinds = [
+  "deposit",
+  "permit2",
+  "eip2612",
+  "erc20",
+  "voucher",
+  "asked",
+  "claim",
+  "settle",
+  "refund",
+] as const;
 type Kind = (typeof kinds)[number];
 
 const operationOf = (kind: Kind): Operation =>
@@ -44,6 +58,12 @@ beforeAll(async () => {
     channelRequirements(chain, { receiver, receiverAuthorizer: harnessAccounts.authorizer.address, method });
   bodies.deposit = await signChannelPayment(await createChannelBuyer(chain), termsOf("eip3009"));
   bodies.permit2 = await signChannelPayment(await createChannelBuyer(chain, "permit2"), termsOf("permit2"));
+  for (const [kind, declared] of [
+    ["eip2612", declareEip2612GasSponsoringExtension()],
+    ["erc20", declareErc20ApprovalGasSponsoringExtension()],
+  ] as const) {
+    bodies[kind] = await signChannelPayment(await createChannelBuyer(chain), termsOf("permit2"), declared);
+  }
   const opened = await signChannelPayment(await createChannelBuyer(chain), termsOf("eip3009"));
   expect((await post(harness, "settle", opened)).body).toMatchObject({ success: true });
   const { channelConfig, voucher } = opened.paymentPayload.payload;
@@ -98,6 +118,28 @@ const changes: readonly (readonly [path: string, value: unknown])[] = [
   ["paymentPayload.payload.deposit.authorization.permit2Authorization.witness.channelId", zeros],
   ["paymentPayload.payload.deposit.authorization.permit2Authorization.nonce", "7"],
   ["paymentPayload.payload.deposit.authorization.permit2Authorization.deadline", "7"],
+  ...[
+    ["from", other],
+    ["asset", other],
+    ["spender", other],
+    ["amount", "9999"],
+    ["deadline", "7"],
+    ["signature", forged],
+    ["signature", "0x12"],
+    ["version", "x"],
+  ].map(
+    ([member, value]) => [`paymentPayload.extensions.eip2612GasSponsoring.info.${member}`, value] as const,
+  ),
+  ...[
+    ["from", other],
+    ["asset", other],
+    ["spender", other],
+    ["signedTransaction", "0x12"],
+    ["version", "x"],
+  ].map(
+    ([member, value]) =>
+      [`paymentPayload.extensions.erc20ApprovalGasSponsoring.info.${member}`, value] as const,
+  ),
   ["paymentPayload.payload.receiver", other],
   ["paymentPayload.payload.token", other],
   ["paymentPayload.payload.refundNonce", "x"],

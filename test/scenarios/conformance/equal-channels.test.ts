@@ -1,5 +1,6 @@
 import { privateKeyToAddress } from "viem/accounts";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { askNode } from "../../../src/chain/rpc/calls.ts";
 import {
   type Difference,
   type FixtureAnswer,
@@ -10,6 +11,8 @@ import { type MockServer, startMockServer } from "../../../src/fixtures/mock-ser
 import type { RunningHarness } from "../../../src/harness/run/running-harness.ts";
 import { compareExactly } from "../../../src/judge/conformance/compare.ts";
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
+import { askNextApproval, askNextTransaction } from "../../../src/methods/on-chain/payer-state.ts";
+import type { Address } from "../../../src/protocol/hex.ts";
 import { channelSequence } from "../../support/conformance/channel-requests.ts";
 import { expectedOf } from "../../support/conformance/expected-of.ts";
 import { createRandom } from "../../support/random.ts";
@@ -34,6 +37,14 @@ afterAll(async () => {
   await harness?.close();
 });
 
+async function nextOf(payer: Address, asset: Address) {
+  const ask = askNode(harness.chains.base?.rpcUrl ?? "");
+  return {
+    approval: await askNextApproval(ask, { payer, asset }),
+    transaction: await askNextTransaction(ask, payer),
+  };
+}
+
 /** Compares what both say of a settlement. */
 async function compareSettlements(
   { headers }: FixtureRequest,
@@ -57,7 +68,7 @@ test(`${numRuns} requests about channels are answered alike by the mock and the 
   for (let sequence = 0; count < numRuns && found.length < 10; sequence++) {
     const now = (await harness.chains.base?.now()) ?? 0n;
     const name = `${seed} ${sequence}`;
-    const requests = await channelSequence(random, name, { now, addressOf: privateKeyToAddress });
+    const requests = await channelSequence(random, name, { now, addressOf: privateKeyToAddress, nextOf });
     for (const [step, sent] of requests.entries()) {
       count++;
       const [mocked, actual] = [

@@ -1,11 +1,18 @@
 import type { FixtureRequest } from "../../../src/fixtures/engine/answer.ts";
 import { signDigest } from "../../../src/fixtures/sign-digest.ts";
+import { approvalExtension } from "../../../src/methods/approval.ts";
+import { transactionExtension } from "../../../src/methods/approval-transaction.ts";
 import {
   type ChannelConfig,
   claimBatchDigest,
   refundDigest,
 } from "../../../src/methods/batch-settlement/channel.ts";
 import { signDeposit, signPurchase } from "../../../src/methods/batch-settlement/sign-channel.ts";
+import { signApproval } from "../../../src/methods/permit2/sign-approval.ts";
+import {
+  type NextTransaction,
+  signApprovalTransaction,
+} from "../../../src/methods/permit2/sign-approval-transaction.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { localTokens } from "../../../src/payer/local-chains.ts";
 import { signerFor } from "../../../src/payer/sign-payment.ts";
@@ -33,7 +40,8 @@ const shop: Address = harnessAccounts.admin.address;
 
 const payers = [
   ...Array.from({ length: 8 }, () => "funded" as const),
-  ...(["empty", "unapproved", "blacklisted", "smartWallet", "delegated", "hijacked", "gasBurner"] as const),
+  ...(["unapproved", "unapproved", "approvedShort", "sponsored", "sponsored"] as const),
+  ...(["empty", "blacklisted", "smartWallet", "delegated", "hijacked", "gasBurner"] as const),
 ];
 
 const keys = [
@@ -44,14 +52,20 @@ const keys = [
 
 const below = (random: Random, end: number) => random.between(0, end - 1);
 
-/** The address of a private key. */
-export type KeyOf = (privateKey: Hex) => Address;
+export type Place = {
+  /** The chain's time. */
+  now: bigint;
+  /** The address of a private key. */
+  addressOf(privateKey: Hex): Address;
+  /** The payer's next nonces, of an approval that is signed for a token and of a transaction, with its fees. */
+  nextOf(payer: Address, asset: Address): Promise<{ approval: bigint; transaction: NextTransaction }>;
+};
 
-/** Makes the requests of a sequence; `now` is the chain's time. */
+/** Makes the requests of a sequence. */
 export async function channelSequence(
   random: Random,
   name: string,
-  { now, addressOf }: { now: bigint; addressOf: KeyOf },
+  { now, addressOf, nextOf }: Place,
 ): Promise<readonly FixtureRequest[]> {
   const pick = <T>(values: readonly T[]): T => values[below(random, values.length)] as T;
   const often = <T>(usual: T, ...others: readonly T[]): T =>
@@ -94,6 +108,19 @@ export async function channelSequence(
     },
   });
   const skeleton = { ...terms("0"), maxTimeoutSeconds: 0, extra: {} };
+  const next = await nextOf(payer.address, token.address);
+  /** An approval of Permit2 by the payer: signed for the token, or as a transaction. */
+  async function approve(limit: bigint, deadline: bigint): Promise<object> {
+    const amount = often(limit, limit - 1n, 2n * limit);
+    if (payerName !== "sponsored") {
+      const terms = { asset: token, chainId, from: payer.address, amount, deadline, nonce: next.approval };
+      return { [approvalExtension]: { info: await signApproval(often(payerSigner, strangers), terms) } };
+    }
+    const key = often(payer.privateKey, shopKey);
+    const signer = { address: payer.address, signDigest: (digest: Hex) => signDigest(digest, key) };
+    const terms = { asset: token.address, chainId, amount, ...next.transaction };
+    return { [transactionExtension]: { info: await signApprovalTransaction(signer, terms) } };
+  }
   let deposits = 0;
   let refunds = 0n;
   const ceiling = () => BigInt(pick([0, 1, 700, 1_000, 1_000, 2_000, 3_000, 10_000, 10_001]));
@@ -118,7 +145,8 @@ export async function channelSequence(
       often(shopKey, otherKey),
     );
 
-  const makers: readonly (() => Promise<{ payload: object; requirements: Body }>)[] = [
+  type Made = { payload: object; requirements: Body; extensions?: object };
+  const makers: readonly (() => Promise<Made>)[] = [
     async () => {
       deposits++;
       const asset = token;
@@ -129,7 +157,10 @@ export async function channelSequence(
       const purchase = { config, chainId, max: ceiling() };
       const signed = await signDeposit(often(payerSigner, strangers), purchase, deposit);
       const { voucher } = await signPurchase(signer(), purchase);
-      return { payload: { ...signed, voucher }, requirements: terms(pick(["0", "700", "1000"])) };
+      const requirements = terms(pick(["0", "700", "1000"]));
+      const isBrought = transfer === "permit2" && payer.approved !== undefined && below(random, 4) > 0;
+      const extensions = isBrought ? await approve(deposit.amount, often(validBefore, now)) : {};
+      return { payload: { ...signed, voucher }, requirements, extensions };
     },
     async () => ({
       payload: await signPurchase(signer(), { config, chainId, max: ceiling() }),
@@ -178,13 +209,13 @@ export async function channelSequence(
       continue;
     }
     const kind = step === 0 ? 0 : below(random, makers.length);
-    const { payload, requirements } = await (makers[kind] as (typeof makers)[number])();
+    const { payload, requirements, extensions } = await (makers[kind] as (typeof makers)[number])();
     const accepted = structuredClone(requirements);
     const body: Body = JSON.parse(
       JSON.stringify(
         {
           x402Version: 2,
-          paymentPayload: { x402Version: 2, accepted, payload },
+          paymentPayload: { x402Version: 2, accepted, payload, extensions },
           paymentRequirements: requirements,
         },
         (_key, value: unknown) => (typeof value === "bigint" ? `${value}` : value),
@@ -192,10 +223,16 @@ export async function channelSequence(
     );
     if (below(random, 6) === 0) spoil(body, random);
     const usual = kind === 0 ? pick(["verify", "settle", "settle"]) : kind < 3 ? "verify" : "settle";
+    const { apiKey } = pick(keys);
+    // The service has sent the transaction when it finds the gas budget used up, which the mock does not remember.
+    const isForgotten = apiKey === testKeys.gasBudget.apiKey && payerName === "sponsored";
     sent.push({
       method: "POST",
       path: `/v1/${often(usual, "verify", "settle")}`,
-      headers: { "content-type": "application/json", authorization: pick(keys).apiKey },
+      headers: {
+        "content-type": "application/json",
+        authorization: isForgotten ? testKeys.local.apiKey : apiKey,
+      },
       body: JSON.stringify(body),
     });
   }

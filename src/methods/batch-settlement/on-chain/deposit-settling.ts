@@ -6,7 +6,7 @@ import { sameAddress } from "../../../protocol/hex.ts";
 import type { SignedPayment } from "../../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { membersOf } from "../../../util/json.ts";
-import { approvalOf } from "../../approval.ts";
+import { approvalOf, withoutApproval } from "../../approval.ts";
 import { allowanceOf, approvalSources } from "../../on-chain/allowance.ts";
 import { decodeEvents } from "../../on-chain/events.ts";
 import { isOfPermit2, noncesOf } from "../../on-chain/nonces.ts";
@@ -70,7 +70,8 @@ async function plan(
   const { payment, id, price = 0n } = asked;
   const judged = await judgeDeposit(sourceOf(chain, id), payment, price, async () => {
     const prepared = await prepare(chain, asked, isUnderWay);
-    const [call, unapproved] = "reason" in prepared ? [asked, prepared] : [prepared];
+    const [call, unapproved] =
+      "reason" in prepared ? [{ ...asked, payment: withoutApproval(payment) }, prepared] : [prepared];
     const byApproval = isOfPermit2(payment) ? planApproval(call) : undefined;
     const sources = {
       used: noncesOf(payment).use,
@@ -82,8 +83,13 @@ async function plan(
     return { ...facts, unapproved, call, byApproval, settledBy, isDone: settledBy !== undefined };
   });
   if ("reason" in judged) return judged;
-  const { call, byApproval, settledBy } = judged.facts;
-  return { call, transaction: transactionOf(call), ...byApproval, settledBy, extra: judged.extra };
+  const { facts, extra } = judged;
+  const { call, byApproval, settledBy } = facts;
+  const transaction = transactionOf(call);
+  // A deposit that was made needs no approval any more.
+  return settledBy === undefined
+    ? { call, transaction, ...byApproval, extra }
+    : { call, transaction, settledBy, extra };
 }
 
 /**
@@ -203,4 +209,11 @@ export const depositSettling: Settling = {
   ...createDepositSettling(channelMethods.deposit, "token"),
   withdrawals: withdrawalLogs,
 };
-export const permit2DepositSettling = createDepositSettling(channelMethods.permit2Deposit, "permit2");
+export const permit2DepositSettling: Settling = {
+  ...createDepositSettling(channelMethods.permit2Deposit, "permit2"),
+  async bringApproval(...given) {
+    // The service never needs it.
+    const { bringApproval } = await import("../../on-chain/bring-approval.ts");
+    return bringApproval(...given);
+  },
+};
