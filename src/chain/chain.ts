@@ -1,6 +1,7 @@
 import type { NetworkConfig } from "../config/serve-config.ts";
 import type { WalletProof } from "../methods/refuse-signature.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
+import type { WalletDeployment } from "../protocol/signed-payment.ts";
 import { UndeterminedError } from "../util/errors.ts";
 import type { ChainReader } from "./chain-reader.ts";
 import type { LogReader, ReceiptReader } from "./logs-and-receipts.ts";
@@ -98,8 +99,18 @@ export type Chain = {
   ): Promise<Simulation>;
   /** Why a transaction of an account would revert now; undefined when it would succeed. */
   simulateFrom(account: Address, transaction: Transaction, id?: Hex): Promise<Revert | undefined>;
-  /** Asks the payer's code about a signature (EIP-1271), as the token would. `id` is that of the settlement. */
-  askWallet(payer: Address, digest: Hex, signature: Hex, id?: Hex): Promise<WalletProof>;
+  /**
+   * Asks the payer's code about a signature (EIP-1271), as the token would. `id` is that of the settlement.
+   *
+   * @param deployment deploys that code first
+   */
+  askWallet(
+    payer: Address,
+    digest: Hex,
+    signature: Hex,
+    id?: Hex,
+    deployment?: WalletDeployment,
+  ): Promise<WalletProof>;
   head(): Promise<Head>;
   /** The hash of the block with a number; null when the chain has none, or the node has not seen it yet. */
   blockHash(number: bigint): Promise<Hex | null>;

@@ -196,6 +196,9 @@ const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
 /** The gas that the facilitator contract gives a token for a pull (PULL_GAS), and so at most a wallet for its check. */
 const walletGas = 250_000;
 
+/** The gas that it gives the factory of a wallet (DEPLOY_GAS). */
+const factoryGas = 1_000_000;
+
 /** Makes the part of {@link Chain} that asks what would happen. */
 function createSimulations(
   reader: ChainReader,
@@ -312,9 +315,12 @@ function createSimulations(
 
     simulateFrom,
 
-    async askWallet(payer, digest, signature, id) {
-      const data = encodeIsValidSignature(digest, signature);
-      const [wallet] = await askViews(reader, [{ target: payer, data }], walletGas, id);
+    async askWallet(payer, digest, signature, id, deployment) {
+      const asked = { target: payer, data: encodeIsValidSignature(digest, signature) };
+      const { factory: target, factoryCalldata: data } = deployment ?? {};
+      const first = target && data && { target, data, gas: factoryGas, changes: true };
+      const results = await askViews(reader, first ? [first, asked] : [asked], walletGas, id);
+      const wallet = results.at(-1);
       if (wallet?.codeHash == null) return "no_code";
       return wallet.word === walletYes ? "accepted" : "refused";
     },

@@ -29,6 +29,8 @@ export type ModelFacts = {
   allowance: bigint | undefined;
   /** The refusal of an approval that came with it. */
   unapproved: Invalid | undefined;
+  /** Asks the wallet that the payment deploys, if it does. */
+  walletToCome: ((account: Address, digest: Hex, signature: Hex) => WalletProof) | undefined;
   /** The text by which the token would not move the payer's tokens; undefined where it would. */
   revert: string | undefined;
   /** The refusal by the state of the chain, for a payment that reverts. */
@@ -61,5 +63,5 @@ export type PaymentModel = {
 /** The answers that a model needs about signatures. */
 export type ModelAccounts = {
   recover(...given: Parameters<Recover>): Address | undefined;
-  askWallet(account: Address, digest: Hex, signature: Hex): WalletProof;
+  askWallet(chainId: number, account: Address, digest: Hex, signature: Hex): WalletProof;
 };

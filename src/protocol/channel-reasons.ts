@@ -18,6 +18,7 @@ const rows = {
   withdraw_delay_out_of_range: "value_differs",
   payload_authorization_valid_before: "expired",
   payload_authorization_valid_after: "not_valid_yet",
+  eip6492_factory_not_allowed: "wallet_not_deployed",
   receive_authorization_signature: "signature_wrong",
   permit2_invalid_spender: "spender_differs",
   permit2_amount_mismatch: "value_differs",

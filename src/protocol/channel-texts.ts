@@ -55,6 +55,11 @@ export const channelTexts: Readonly<Record<ChannelReason, { meaning: string; fix
     meaning: "The deposit's authorization is not valid yet by the chain's clock.",
     fix: "Sign for a time that has begun, such as 0, or wait.",
   },
+  eip6492_factory_not_allowed: {
+    meaning:
+      "The payer is a smart wallet that is not deployed yet, and the facilitator does not call the factory that its signature names.",
+    fix: "Deploy the wallet first, or use a factory that the facilitator calls.",
+  },
   receive_authorization_signature: {
     meaning:
       "A deposit is a ReceiveWithAuthorization to the collector 0x4020806089470a89826cB9fB1f4059150b550004, with the hash of channel id and salt as its nonce.",

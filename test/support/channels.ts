@@ -80,15 +80,25 @@ export async function createChannelBuyer(
   const account = privateKeyToAccount(key);
   await chain.fund(account.address, 50_000n);
   if (method === "permit2") await chain.approvePermit2(account.address, 50_000n);
+  return { account, ...buyerOf(chain, account) };
+}
+
+type ClientSigner = Parameters<typeof toClientEvmSigner>[0];
+
+/** A buyer that the public client signs for. */
+export function buyerOf(
+  chain: HarnessChain,
+  signer: ClientSigner,
+  options: ConstructorParameters<typeof BuyerScheme>[1] = {},
+) {
   const client = createPublicClient({ transport: http(chain.rpcUrl) });
-  const scheme = new BuyerScheme(toClientEvmSigner(account, client));
+  const scheme = new BuyerScheme(toClientEvmSigner(signer, client), options);
   const { caip2 } = chain.network;
   const buyer = new x402Client().register(caip2, scheme);
   // Some networks have no default asset in the public package.
   buyer.setSpendControls({ allowedAssets: [{ network: caip2, asset: chain.asset.address }] });
   const pay = wrapFetchWithPayment(fetch, buyer);
   return {
-    account,
     scheme,
     /** Buys once, and gives the status and the receipt. */
     async buy(url: string) {
@@ -139,7 +149,7 @@ export function channelRequirements(
  * @param declared the extensions of the shop, by which a deposit may bring an approval of Permit2
  */
 export async function signChannelPayment(
-  buyer: Awaited<ReturnType<typeof createChannelBuyer>>,
+  buyer: ReturnType<typeof buyerOf>,
   paymentRequirements: ReturnType<typeof channelRequirements>,
   declared?: Body,
 ): Promise<Body> {

@@ -1,5 +1,4 @@
 import type { LocalCall, LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { mockMulticall3DeployedBytecode } from "../../contracts/mockPermit2.ts";
 import { mockUsdcDeployedBytecode, usdcSignaturesDeployedBytecode } from "../../contracts/mockUsdc.ts";
 import { batchSettlementContracts } from "../../methods/batch-settlement/on-chain/local-contracts.ts";
 import type { LocalContract } from "../../methods/on-chain/settling.ts";
@@ -154,15 +153,9 @@ export function mockToken(asset: Asset): PlacedContract {
   };
 }
 
-/** Where public chains have it: public clients ask it for what explains a failure. */
-const multicall3: LocalContract = {
-  address: "0xcA11bde05977b3631167028862bE2a173976CA11",
-  code: async () => mockMulticall3DeployedBytecode,
-};
-
 /** Contracts that have the same address on every public chain; here they are stand-ins that behave alike. */
 export const publicContracts: readonly LocalContract[] = [
-  ...new Set([...settlings.flatMap(({ localContracts = [] }) => localContracts), multicall3]),
+  ...new Set(settlings.flatMap(({ localContracts = [] }) => localContracts)),
   ...batchSettlementContracts,
 ];
 

@@ -36,16 +36,17 @@ import {
 /** The name of the scheme. */
 export const scheme = "batch-settlement";
 
-/** The scheme's names for what all methods refuse. */
+/** The scheme's names for what all methods refuse. `wallet`: a wallet that is not deployed. */
 function namesOf(own: {
   signature: ChannelReason;
+  wallet?: ChannelReason;
   before: ChannelReason;
   after: ChannelReason;
 }): ReasonNames {
   const signature = channelReason(own.signature);
   return {
     invalid_exact_evm_payload_signature: signature,
-    invalid_exact_evm_payload_undeployed_smart_wallet: signature,
+    invalid_exact_evm_payload_undeployed_smart_wallet: channelReason(own.wallet ?? own.signature),
     invalid_exact_evm_payload_authorization_valid_before: channelReason(own.before),
     invalid_exact_evm_payload_authorization_valid_after: channelReason(own.after),
     insufficient_funds: channelReason("insufficient_balance"),
@@ -68,6 +69,7 @@ const usualWords: PaymentWords = {
   includesBounds: false,
   reasons: namesOf({
     signature: "receive_authorization_signature",
+    wallet: "eip6492_factory_not_allowed",
     before: "payload_authorization_valid_before",
     after: "payload_authorization_valid_after",
   }),
@@ -136,6 +138,7 @@ export const deposit: TakenMethod<typeof scheme, "eip3009"> = {
   ...common,
   name: channelMethods.deposit,
   transfer: "eip3009",
+  deploysWallets: true,
   bindsPayload: true,
   checkPrice: coversPrice,
   words: usualWords,

@@ -47,7 +47,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
     return {
       network: { ...network, signAsAuthorizer: () => ownSignature },
       recover: accounts.recover,
-      askWallet: async (...given) => accounts.askWallet(...given),
+      askWallet: async (...given) => accounts.askWallet(network.chainId, ...given),
       head: async () => ({ number: 0n, timestamp: now }),
       readChannels: async (ids) => ids.map(escrow.channel),
       readReceiver: async (receiver, token) => escrow.receiver(receiver, token),
@@ -151,7 +151,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
   async function judge(
     source: ChannelSource,
     payment: SignedPayment,
-    { price, revert, state, ...facts }: ModelFacts,
+    { price, revert, state, walletToCome, ...facts }: ModelFacts,
   ): Promise<Invalid | Judged> {
     switch (payment.method) {
       case channelMethods.voucher:
@@ -177,7 +177,11 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
         return { payment: planned, revert: why === undefined ? undefined : refundReverts(why) };
       }
       default: {
-        const judged = await judgeDeposit(source, payment, price, () => ({ ...facts, isDone: false }));
+        const asked: ChannelSource =
+          walletToCome === undefined
+            ? source
+            : { ...source, askWallet: async (...given) => walletToCome(...given) };
+        const judged = await judgeDeposit(asked, payment, price, () => ({ ...facts, isDone: false }));
         if ("reason" in judged) return judged;
         const why = explainDeposit(payment) ?? revert;
         return { extra: judged.extra, revert: why === undefined ? why : (state ?? depositReverts(why)) };

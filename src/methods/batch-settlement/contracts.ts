@@ -13,3 +13,6 @@ export const erc3009CollectorAddress: Address = "0x4020806089470a89826cB9fB1f405
 
 /** `Permit2DepositCollector`, the spender of a deposit's permit. */
 export const permit2CollectorAddress: Address = "0x4020425FAf3B746C082C2f942b4E5159887B0005";
+
+/** Multicall3, which deploys a payer's wallet before its deposit. Public chains have it, and public clients ask it. */
+export const multicall3Address: Address = "0xcA11bde05977b3631167028862bE2a173976CA11";

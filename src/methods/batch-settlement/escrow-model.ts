@@ -37,7 +37,7 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
   /** A signature that the account itself, or its code, is asked about. */
   function isSigned(account: Address, digest: Hex, signature: Hex): boolean {
     if (signature === ownSignature) return true;
-    const proof = askWallet(account, digest, signature);
+    const proof = askWallet(chainId, account, digest, signature);
     if (proof !== "no_code") return proof === "accepted";
     const signer = recover(digest, signature);
     return signer !== undefined && sameAddress(signer, account) && hasUsualV(signature);

@@ -1,5 +1,6 @@
 import { type Address, type Hex, isAddress, toHex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
+import { tokenSignature } from "../../protocol/signed-payment.ts";
 import { parseUint256, propertyOf, zeroAddress } from "../../protocol/wire-values.ts";
 import { KitError } from "../../util/errors.ts";
 import { digestUnder, domainSeparator } from "../eip712.ts";
@@ -100,12 +101,14 @@ async function signVoucher(
   maxClaimableAmount: bigint,
 ): Promise<WrittenVoucher> {
   const id = channelId(config, chainId);
-  const signature = await sign(signer, {
+  const signed = await sign(signer, {
     digest: voucherDigest(id, maxClaimableAmount, chainId),
     domain: { ...channelDomain, chainId, verifyingContract: batchSettlementAddress },
     types: [channelTypes.voucher],
     message: { channelId: id, maxClaimableAmount },
   });
+  // The contract knows no wallets that are not deployed yet.
+  const signature = tokenSignature(signed);
   return { channelId: id, maxClaimableAmount: `${maxClaimableAmount}`, signature };
 }
 

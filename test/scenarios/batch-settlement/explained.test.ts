@@ -10,12 +10,15 @@ import { resolveFacilitatorContracts } from "../../../src/harness/setup/addresse
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { explain } from "../../../src/observe/explain/explain-input.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import { testPayers } from "../../../src/payer/test-payers.ts";
+import { wrapForUndeployed } from "../../../src/payer/undeployed-wallet.ts";
 import { isDecidedBy } from "../../../src/protocol/catalogue.ts";
 import { channelReason } from "../../../src/protocol/channel-reasons.ts";
 import { isCause } from "../../../src/protocol/mistakes.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import {
   actionsOf,
+  buyerOf,
   channelRequirements,
   createChannelBuyer,
   signChannelPayment,
@@ -35,6 +38,7 @@ const bodies: Partial<Record<Kind, Body>> = {};
 
 const kinds = [
   "deposit",
+  "wallet",
   "permit2",
   "eip2612",
   "erc20",
@@ -58,6 +62,12 @@ beforeAll(async () => {
     channelRequirements(chain, { receiver, receiverAuthorizer: harnessAccounts.authorizer.address, method });
   bodies.deposit = await signChannelPayment(await createChannelBuyer(chain), termsOf("eip3009"));
   bodies.permit2 = await signChannelPayment(await createChannelBuyer(chain, "permit2"), termsOf("permit2"));
+  const { address, privateKey } = testPayers.undeployedWallet;
+  const owner = privateKeyToAccount(privateKey);
+  const signTypedData = async (...given: Parameters<typeof owner.signTypedData>) =>
+    wrapForUndeployed(await owner.signTypedData(...given));
+  const wallet = buyerOf(chain, { address, signTypedData } as never, { voucherSigner: owner });
+  bodies.wallet = await signChannelPayment(wallet, termsOf("eip3009"));
   for (const [kind, declared] of [
     ["eip2612", declareEip2612GasSponsoringExtension()],
     ["erc20", declareErc20ApprovalGasSponsoringExtension()],

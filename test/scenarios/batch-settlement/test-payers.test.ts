@@ -87,7 +87,7 @@ test("purchases at the same time come one after the other", async () => {
   expect(await deposits()).toBe(1);
 });
 
-test.each(["smartWallet", "delegated", "account"] as const)("%s pays", async (name) => {
+test.each(["smartWallet", "undeployedWallet", "delegated", "account"] as const)("%s pays", async (name) => {
   const { privateKey } = testPayers.funded;
   const shop = await startShop();
   const buyer = harness.buyer(name === "account" ? privateKeyToAccount(privateKey) : name);

@@ -18,8 +18,11 @@ import { localTokens } from "../../../src/payer/local-chains.ts";
 import { signerFor } from "../../../src/payer/sign-payment.ts";
 import { testKeys } from "../../../src/payer/test-keys.ts";
 import { type TestPayer, testPayers } from "../../../src/payer/test-payers.ts";
+import { wrapForUndeployed } from "../../../src/payer/undeployed-wallet.ts";
+import { create2Deployer } from "../../../src/protocol/create2.ts";
 import { type Address, type Hex, keccak256Text } from "../../../src/protocol/hex.ts";
 import { type Asset, networks } from "../../../src/protocol/networks.ts";
+import { wrapErc6492 } from "../../../src/protocol/signed-payment.ts";
 import { zeroAddress } from "../../../src/protocol/wire-values.ts";
 import type { Random } from "../random.ts";
 import type { Body } from "../service.ts";
@@ -41,6 +44,7 @@ const shop: Address = harnessAccounts.admin.address;
 const payers = [
   ...Array.from({ length: 8 }, () => "funded" as const),
   ...(["unapproved", "unapproved", "approvedShort", "sponsored", "sponsored"] as const),
+  ...(["undeployedWallet", "undeployedWallet", "undeployedWallet"] as const),
   ...(["empty", "blacklisted", "smartWallet", "delegated", "hijacked", "gasBurner"] as const),
 ];
 
@@ -157,6 +161,17 @@ export async function channelSequence(
       const purchase = { config, chainId, max: ceiling() };
       const signed = await signDeposit(often(payerSigner, strangers), purchase, deposit);
       const { voucher } = await signPurchase(signer(), purchase);
+      const authorization: { erc3009Authorization?: { signature: Hex } } = signed.deposit.authorization;
+      const { erc3009Authorization: own } = authorization;
+      if (own && payerName === "undeployedWallet") {
+        const unwrapped = own.signature;
+        own.signature = often(
+          wrapForUndeployed(unwrapped),
+          unwrapped,
+          wrapErc6492(create2Deployer, "0x12", unwrapped),
+          wrapErc6492(shop, "0x12", unwrapped),
+        );
+      }
       const requirements = terms(pick(["0", "700", "1000"]));
       const isBrought = transfer === "permit2" && payer.approved !== undefined && below(random, 4) > 0;
       const extensions = isBrought ? await approve(deposit.amount, often(validBefore, now)) : {};

@@ -1,6 +1,7 @@
 import type { Chain } from "../../../chain/chain.ts";
 import { recoverSigner } from "../../../chain/signing/recover-signer.ts";
 import type { Hex } from "../../../protocol/hex.ts";
+import type { WalletDeployment } from "../../../protocol/signed-payment.ts";
 import type { VoucherClaim } from "../channel.ts";
 import type { ChannelSource } from "../channel-source.ts";
 import { contractCall, describeChannelRevert } from "./actions.ts";
@@ -22,13 +23,14 @@ export function claimCall(rows: readonly VoucherClaim[], signature: Hex) {
  * The answers of a chain about channels; it throws UndeterminedError where it does not say.
  *
  * @param about the settlement that is asked for, for observers
+ * @param deployment that of the wallet of the payer who is asked about
  */
-export function sourceOf(chain: Chain, about?: Hex): ChannelSource {
+export function sourceOf(chain: Chain, about?: Hex, deployment?: WalletDeployment): ChannelSource {
   const { network, reader } = chain;
   return {
     network,
     recover: recoverSigner,
-    askWallet: (account, digest, signature) => chain.askWallet(account, digest, signature),
+    askWallet: (account, digest, signature) => chain.askWallet(account, digest, signature, about, deployment),
     head: () => chain.head(),
     readChannels: async (ids, at) =>
       readChannels({ reader, about, block: at && (await confirmedBlock(chain)) }, ids),

@@ -1,7 +1,14 @@
-import { encodeAbiParameters, encodeFunctionData, parseAbiParameters, toFunctionSelector } from "viem";
+import {
+  encodeAbiParameters,
+  encodeFunctionData,
+  multicall3Abi,
+  parseAbiParameters,
+  toFunctionSelector,
+} from "viem";
 import { expect, test } from "vitest";
 import { mockBatchSettlementAbi as abi } from "../../../contracts/mockBatchSettlement.ts";
 import {
+  encodeCalls,
   encodeClaim,
   encodeClaimWithSignature,
   encodeDeposit,
@@ -54,6 +61,18 @@ test("calldata is what viem makes of the ABI", () => {
   );
 });
 
+test("so is what deploys a wallet before its deposit", () => {
+  const calls = [
+    { target: account("1"), allowFailure: true, callData: "0xabcdef" },
+    { target: account("2"), allowFailure: false, callData: `0x${"12".repeat(40)}` },
+  ] as const;
+  expect(
+    encodeCalls(
+      calls.map(({ target: to, allowFailure: mayFail, callData: data }) => ({ to, mayFail, data })),
+    ),
+  ).toBe(encodeFunctionData({ abi: multicall3Abi, functionName: "aggregate3", args: [calls] }));
+});
+
 test("so is what the collectors take", () => {
   expect(encodeErc3009Data({ validAfter: 1n, validBefore: 2n, salt: bytes32("9") }, signature)).toBe(
     encodeAbiParameters(parseAbiParameters("uint256, uint256, uint256, bytes"), [
@@ -69,6 +88,27 @@ test("so is what the collectors take", () => {
       2n,
       signature,
       "0x",
+    ]),
+  );
+  const approval = {
+    amount: 7n,
+    deadline: 8n,
+    signature: `0x${"0a".repeat(32)}${"0b".repeat(32)}1b`,
+  } as const;
+  const { from, asset, spender } = { from: account("1"), asset: account("5"), spender: account("9") };
+  const brought = { ...approval, from, asset, spender, nonce: 0n };
+  expect(encodePermit2Data({ nonce: bytes32("9"), deadline: 2n }, signature, brought)).toBe(
+    encodeAbiParameters(parseAbiParameters("uint256, uint256, bytes, bytes"), [
+      BigInt(bytes32("9")),
+      2n,
+      signature,
+      encodeAbiParameters(parseAbiParameters("uint256, uint256, uint8, bytes32, bytes32"), [
+        7n,
+        8n,
+        27,
+        `0x${"0a".repeat(32)}`,
+        `0x${"0b".repeat(32)}`,
+      ]),
     ]),
   );
 });

@@ -19,6 +19,7 @@ const selectors = {
   settle: selector("settle(address,address)"),
   refundWithSignature: selector(`refundWithSignature(${config},uint128,uint256,bytes)`),
   multicall: selector("multicall(bytes[])"),
+  aggregate3: selector("aggregate3((address,bool,bytes)[])"),
 } as const;
 
 /** `deposit(config, amount, collector, collectorData)` */
@@ -55,6 +56,15 @@ function encodeApproval(approval: Approval | undefined): Hex {
   if (approval === undefined) return "0x";
   const [terms, rs, v] = approvalWords(approval);
   return `0x${terms}${v}${rs}`;
+}
+
+/** `aggregate3` of Multicall3: calls one after the other, each of which may fail or must not. */
+export function encodeCalls(calls: readonly { to: Address; data: Hex; mayFail: boolean }[]): Hex {
+  const encoded = calls.map(
+    ({ to, data, mayFail }) =>
+      `${addressWord(to)}${uintWord(mayFail ? 1n : 0n)}${offset(3 * wordDigits)}${byteWords(data)}`,
+  );
+  return `${selectors.aggregate3}${offset(wordDigits)}${encodeArray(encoded)}`;
 }
 
 function encodeRows(rows: readonly VoucherClaim[]): string {

@@ -1,5 +1,5 @@
 import type { ChainQueries } from "../../../chain/chain.ts";
-import { selector } from "../../../chain/views.ts";
+import { selector, type ViewCall } from "../../../chain/views.ts";
 import { type Address, addressWord, type Hex, isBytes, quantity, wordAt } from "../../../protocol/hex.ts";
 import type { ChannelState, ReceiverState } from "../channel-source.ts";
 import { batchSettlementAddress } from "../contracts.ts";
@@ -11,6 +11,11 @@ const selectors = {
   refundNonce: selector("refundNonce(bytes32)"),
   receivers: selector("receivers(address,address)"),
 } as const;
+
+/** What a channel holds; the first word of what the contract says of it. */
+export function balanceIn(channelId: Hex): ViewCall {
+  return { target: batchSettlementAddress, data: `${selectors.channels}${channelId.slice(2)}` };
+}
 
 type Asked = { reader: ChainQueries["reader"]; about?: Hex | undefined; block?: bigint | undefined };
 

@@ -1,12 +1,12 @@
-import type { Chain, ChainQueries, Transaction } from "../../../chain/chain.ts";
+import type { Chain, ChainQueries } from "../../../chain/chain.ts";
 import { type Receipt, readReceiptsAt, transactionCall } from "../../../chain/logs-and-receipts.ts";
 import { balanceOf } from "../../../chain/views.ts";
 import type { Invalid } from "../../../protocol/catalogue.ts";
 import { sameAddress } from "../../../protocol/hex.ts";
-import type { SignedPayment } from "../../../protocol/signed-payment.ts";
+import { type SignedPayment, unwrapErc6492 } from "../../../protocol/signed-payment.ts";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { membersOf } from "../../../util/json.ts";
-import { approvalOf, withoutApproval } from "../../approval.ts";
+import { withoutApproval } from "../../approval.ts";
 import { allowanceOf, approvalSources } from "../../on-chain/allowance.ts";
 import { decodeEvents } from "../../on-chain/events.ts";
 import { isOfPermit2, noncesOf } from "../../on-chain/nonces.ts";
@@ -23,43 +23,29 @@ import { amount, askFacts, createDiagnosing, tokenSources } from "../../on-chain
 import { createIsUsed } from "../../on-chain/use-reader.ts";
 import { permit2Address } from "../../permit2-domain.ts";
 import { stateJson } from "../channel-source.ts";
-import { erc3009CollectorAddress, permit2CollectorAddress } from "../contracts.ts";
+import { multicall3Address } from "../contracts.ts";
 import { ownedChannels } from "../owners.ts";
 import { channelMethods, depositOf } from "../payloads.ts";
 import { depositReverts, depositStateRefusals, judgeDeposit } from "../vouchers.ts";
-import { contractCall, describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
+import { describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
 import { sourceOf } from "./chain-source.ts";
-import { encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
 import { channelEvents, channelLogs, withdrawalLogs } from "./channel-events.ts";
 import { confirmedBlock, readChannel } from "./channel-state.ts";
+import {
+  deployment,
+  depositCall,
+  depositEffect,
+  depositGas,
+  depositTransaction,
+} from "./deposit-transaction.ts";
 
 /*
  * Deposits are payments: a signed authorization, used once. They bring tokens into a channel, whoever submits them, and `Deposited`
  * of that channel is what proves one.
  */
 
-/** With the gas that a wallet's code may burn to check a signature, as for other payments; 150,000 are used. */
-const depositGas = 450_000n;
-
-/** The additional gas for an EIP-2612 approval that is submitted with a deposit, as for other payments by Permit2. */
-const approvalGas = 80_000n;
-
 /** Blocks in which a deposit is looked for that somebody else has submitted before it came to us. */
 const recentBlocks = 2_000n;
-
-function transactionOf({ payment }: SettleCall): Transaction {
-  const { config, salt } = depositOf(payment);
-  const { limit, nonce, window, signature } = payment;
-  const known = salt === undefined ? approvalOf(payment) : undefined;
-  const approval = known === "malformed" ? undefined : known;
-  const data =
-    salt === undefined
-      ? encodePermit2Data({ nonce, deadline: window.last }, signature, approval)
-      : encodeErc3009Data({ validAfter: window.first - 1n, validBefore: window.last + 1n, salt }, signature);
-  const collector = salt === undefined ? permit2CollectorAddress : erc3009CollectorAddress;
-  const call = encodeDeposit(config, { amount: limit, collector, data });
-  return contractCall(call, depositGas + (approval === undefined ? 0n : approvalGas));
-}
 
 /** Plans a deposit; by Permit2, with the approval that came with it. */
 async function plan(
@@ -68,27 +54,32 @@ async function plan(
   isUnderWay?: () => Promise<boolean>,
 ): Promise<Plan | Invalid> {
   const { payment, id, price = 0n } = asked;
-  const judged = await judgeDeposit(sourceOf(chain, id), payment, price, async () => {
-    const prepared = await prepare(chain, asked, isUnderWay);
-    const [call, unapproved] =
-      "reason" in prepared ? [{ ...asked, payment: withoutApproval(payment) }, prepared] : [prepared];
-    const byApproval = isOfPermit2(payment) ? planApproval(call) : undefined;
-    const sources = {
-      used: noncesOf(payment).use,
-      balance: amount(balanceOf(payment.asset, payment.payer)),
-      ...(byApproval?.bringsApproval === false && { allowance: amount(allowanceOf(payment)) }),
-    };
-    const facts = await askFacts(chain.reader, sources, id);
-    const settledBy = facts.used ? await findRecentDeposit(chain, asked) : undefined;
-    return { ...facts, unapproved, call, byApproval, settledBy, isDone: settledBy !== undefined };
-  });
+  const judged = await judgeDeposit(
+    sourceOf(chain, id, unwrapErc6492(payment.signature)),
+    payment,
+    price,
+    async () => {
+      const prepared = await prepare(chain, asked, isUnderWay);
+      const [call, unapproved] =
+        "reason" in prepared ? [{ ...asked, payment: withoutApproval(payment) }, prepared] : [prepared];
+      const byApproval = isOfPermit2(payment) ? planApproval(call) : undefined;
+      const sources = {
+        used: noncesOf(payment).use,
+        balance: amount(balanceOf(payment.asset, payment.payer)),
+        ...(byApproval?.bringsApproval === false && { allowance: amount(allowanceOf(payment)) }),
+      };
+      const facts = await askFacts(chain.reader, sources, id);
+      const settledBy = facts.used ? await findRecentDeposit(chain, asked) : undefined;
+      return { ...facts, unapproved, call, byApproval, settledBy, isDone: settledBy !== undefined };
+    },
+  );
   if ("reason" in judged) return judged;
   const { facts, extra } = judged;
   const { call, byApproval, settledBy } = facts;
-  const transaction = transactionOf(call);
+  const transaction = depositTransaction(call);
   // A deposit that was made needs no approval any more.
   return settledBy === undefined
-    ? { call, transaction, ...byApproval, extra }
+    ? { call, transaction, effect: depositEffect(call.payment), ...byApproval, extra }
     : { call, transaction, settledBy, extra };
 }
 
@@ -150,7 +141,7 @@ function isDeposited(events: ReturnType<typeof channelEvents>, payment: SignedPa
   );
 }
 
-const { stateOf, explain, explainFirst } = createDiagnosing({
+const { explain, ...judging } = createDiagnosing({
   stateRefusals: depositStateRefusals,
   sourcesOf: (payment) => ({
     authorizationUsed: noncesOf(payment).use,
@@ -166,7 +157,7 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
   return {
     method,
     plan,
-    ...settledAlone(transactionOf),
+    ...settledAlone(depositTransaction),
     usual: usageOf(150_000n, { most: depositGas, bytes: 676 }),
 
     prove(receipt) {
@@ -193,9 +184,20 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
       };
     },
 
-    stateOf,
-    explain,
-    explainFirst,
+    ...judging,
+    async explain(chain, call, revert) {
+      const { payment, id } = call;
+      const before = deployment(payment);
+      if (before === undefined) return explain(chain, call, revert);
+      // Multicall3 does not say why.
+      const { payer, asset } = payment;
+      const from = multicall3Address;
+      const alone = depositCall(payment);
+      const options = { payer, asset, withFunds: false, before: { from, ...before }, id };
+      const behind = await chain.simulate(alone, options);
+      const own = behind.before === undefined ? behind.revert : await chain.simulateFrom(from, alone, id);
+      return explain(chain, call, own ?? revert);
+    },
     isUsed: createIsUsed(({ asset, ...payment }) => {
       const space = nonceSpace === "token" ? asset : permit2Address;
       return noncesOf({ ...payment, asset, nonceSpace: space }).use;

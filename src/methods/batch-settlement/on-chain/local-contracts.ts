@@ -1,5 +1,10 @@
 import type { LocalContract } from "../../on-chain/settling.ts";
-import { batchSettlementAddress, erc3009CollectorAddress, permit2CollectorAddress } from "../contracts.ts";
+import {
+  batchSettlementAddress,
+  erc3009CollectorAddress,
+  multicall3Address,
+  permit2CollectorAddress,
+} from "../contracts.ts";
 
 /** Stand-ins of what public chains have; only local chains load their code. */
 export const batchSettlementContracts: readonly LocalContract[] = [
@@ -17,5 +22,9 @@ export const batchSettlementContracts: readonly LocalContract[] = [
     address: permit2CollectorAddress,
     code: async () =>
       (await import("../../../contracts/mockBatchSettlement.ts")).mockPermit2DepositCollectorDeployedBytecode,
+  },
+  {
+    address: multicall3Address,
+    code: async () => (await import("../../../contracts/mockPermit2.ts")).mockMulticall3DeployedBytecode,
   },
 ];
