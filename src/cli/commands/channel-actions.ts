@@ -127,6 +127,7 @@ async function readStorage(path: string, networks: Parameters<typeof readStoredC
     code: "not-found",
     hints: [
       "It is read as the public package's FileChannelStorage writes it: one JSON file for each channel.",
+      ...skipped.slice(0, 3).map(({ file, why }) => `${file}: ${why}`),
     ],
   });
 }

@@ -128,6 +128,14 @@ test("a stranger's key can neither claim nor refund", async () => {
   expect(refused).toMatchObject({ code: 1, results: [{ answer: { success: false } }] });
 });
 
+test("a saved state does not name the shop among those who have signed", async () => {
+  await buy();
+  expect(await run("channels", "claim", storage)).toMatchObject({ code: 0 });
+  const file = join(storage, "saved.state");
+  const { code, stdout } = await runHere(["state", "save", file, "--from", origin, "--json"]);
+  expect([code, JSON.parse(stdout)]).toMatchObject([0, { strangers: [] }]);
+});
+
 test("a storage without channels is named", async () => {
   const missing = await run("channels", "claim", storage);
   expect([missing.code, missing.error.code]).toEqual([4, "not-found"]);
