@@ -167,9 +167,9 @@ export const commands: readonly CommandEntry[] = [
   ...commandsOf(() => import("./commands/channels.ts"), {
     channelsList: [
       "channels list",
-      "list the channels of batch-settlement, with what was deposited, claimed and refunded",
+      "list the channels in the ledger of `serve`, with what was deposited, claimed and refunded; the studio shows those of an `up`",
     ],
-    channelsShow: ["channels show", "show a channel"],
+    channelsShow: ["channels show", "show a channel in the ledger of `serve`"],
   }),
   ...commandsOf(() => import("./commands/channel-actions.ts"), {
     channelsClaim: ["channels claim", "claim what a shop has charged, by the vouchers that it keeps"],

@@ -106,6 +106,27 @@ describe.each(backends)("on $name", (backend) => {
     expect(await known()).toMatchObject({ deposited: 5n, claimed: 3n, refunded: 0n });
   });
 
+  test("more channels are listed than a statement may have parameters", async () => {
+    const { request, txNonce } = await deposit("first", 5n);
+    await ledger.mine(txNonce, [settled(request)]);
+    const tables = db.$extendTables<LedgerTables>();
+    const row = await tables.selectFrom("channels").selectAll().executeTakeFirstOrThrow();
+    const others = Array.from({ length: 33_000 }, (_, index) => ({
+      ...row,
+      id: `0x${index.toString(16).padStart(64, "0")}` as const,
+      opened_at: Number(row.opened_at) + 1,
+    }));
+    for (let from = 0; from < others.length; from += 1_000) {
+      await tables
+        .insertInto("channels")
+        .values(others.slice(from, from + 1_000))
+        .execute();
+    }
+    const listed = await channels.list({ limit: 100_000 });
+    expect(listed).toHaveLength(33_001);
+    expect(listed.at(-1)).toMatchObject({ id, deposited: 5n });
+  });
+
   test("a withdrawal is news once, and of known channels alone", async () => {
     const withdrawal = { amount: 4n, endsAt: 1_800_000_900 };
     expect(await channels.noteWithdrawal(chainId, id, withdrawal)).toBe(null);

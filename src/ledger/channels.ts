@@ -137,25 +137,29 @@ export function createChannels(db: Kysely<LedgerTables>): Channels {
   }
 }
 
+/** Databases limit the parameters of a statement: SQLite to 32,766, Postgres to 65,535. */
+const mostIds = 10_000;
+
 /**
  * The sums of what was moved in channels, by chain, channel and kind. A move counts if its settlement is settled, or was archived as
  * such. Databases have no numbers as large as the amounts.
  */
 async function sumMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]): Promise<ReadonlyMap<string, bigint>> {
   const sums = new Map<string, bigint>();
-  if (ids.length === 0) return sums;
-  const moves = await db
-    .selectFrom("channel_moves as move")
-    .leftJoin("settlements", "settlements.id", "move.settlement_id")
-    .select(["move.chain_id", "move.channel_id", "move.kind", "move.amount"])
-    .where("move.channel_id", "in", ids)
-    .where(({ eb, or }) =>
-      or([eb("settlements.id", "is", null), eb("settlements.state", "in", ["settled", "recovered"])]),
-    )
-    .execute();
-  for (const { chain_id, channel_id, kind, amount } of moves) {
-    const key = `${chain_id} ${channel_id} ${kind}`;
-    sums.set(key, (sums.get(key) ?? 0n) + BigInt(amount));
+  for (let from = 0; from < ids.length; from += mostIds) {
+    const moves = await db
+      .selectFrom("channel_moves as move")
+      .leftJoin("settlements", "settlements.id", "move.settlement_id")
+      .select(["move.chain_id", "move.channel_id", "move.kind", "move.amount"])
+      .where("move.channel_id", "in", ids.slice(from, from + mostIds))
+      .where(({ eb, or }) =>
+        or([eb("settlements.id", "is", null), eb("settlements.state", "in", ["settled", "recovered"])]),
+      )
+      .execute();
+    for (const { chain_id, channel_id, kind, amount } of moves) {
+      const key = `${chain_id} ${channel_id} ${kind}`;
+      sums.set(key, (sums.get(key) ?? 0n) + BigInt(amount));
+    }
   }
   return sums;
 }

@@ -56,6 +56,16 @@ export function shortNameOf({ scheme, transfer }: Pick<Method, "scheme" | "trans
 /** The short names of all, the default method first. */
 export const shortNames: readonly string[] = [...new Set(fromDefault.map(shortNameOf))];
 
+/** The short names of all that payers sign. */
+export const payableNames: readonly string[] = [...new Set(payable.map(shortNameOf))];
+
+/** The payers' half of the payment method with a short name. */
+export function payableNamed(name: string): PayableMethod<Scheme, TransferMethod> {
+  const method = payable.find((one) => shortNameOf(one) === name);
+  if (method === undefined) throw new Error(`unknown payment method: ${name}`);
+  return method;
+}
+
 /** The payment method with a short name; the default one of its scheme where several have it. */
 export function methodNamed(name: string): Method {
   const method = fromDefault.find((one) => shortNameOf(one) === name);

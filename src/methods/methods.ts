@@ -11,9 +11,12 @@ export function methodOf(payment: Pick<SignedPayment, "method">): Method {
   return methodAmong(methods, payment);
 }
 
+const lateScheme = "batch-settlement";
+const lateNames = new RegExp(`"(${lateScheme}|channelConfig)"`);
+
 /** Returns true if the JSON of a body may be of a scheme that pages load late: then read it by `taken-methods.ts`. */
 export function namesLateScheme(json: string): boolean {
-  return /"(batch-settlement|channelConfig)"/.test(json);
+  return lateNames.test(json);
 }
 
 /**
@@ -41,4 +44,4 @@ export function methodByNonces(nonceSpace: Address | undefined): Method {
 }
 
 /** Reads the JSON body of a verify or settle call: see {@link createRequestParser}. */
-export const parsePaymentRequest = createRequestParser(methods);
+export const parsePaymentRequest = createRequestParser(methods, [lateScheme]);

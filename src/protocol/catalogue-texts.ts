@@ -54,7 +54,7 @@ export const reasonTexts: Readonly<
     fix: "Send x402Version 1 or 2 as a number.",
   },
   unsupported_scheme: {
-    meaning: "The scheme is neither “exact” nor, in version 2, “upto”.",
+    meaning: "The scheme is neither “exact” nor, in version 2, “upto” or “batch-settlement”.",
     fix: 'Use scheme "exact", or "upto" in version 2.',
   },
   invalid_network: {

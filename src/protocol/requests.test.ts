@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { exampleBody } from "../../test/support/example-payment.ts";
 import { generatedBodies } from "../../test/support/generated-bodies.ts";
-import { methods, parsePaymentRequest } from "../methods/methods.ts";
+import { parsePaymentRequest } from "../methods/methods.ts";
+import { parseTakenRequest, takenMethods } from "../methods/taken-methods.ts";
 import { testPayers } from "../payer/test-payers.ts";
 import {
   type Invalid,
@@ -248,6 +249,9 @@ test("version 1 does not have Permit2, nor what only it can do", () => {
   expect(refusalOf(withValue(request(1), "paymentRequirements.scheme", "upto"))).toBe(
     'unsupported_scheme: paymentRequirements.scheme must be "exact", not "upto", which needs version 2',
   );
+  expect(refusalOf(withValue(request(2), "paymentRequirements.scheme", "exat"))).toBe(
+    'unsupported_scheme: paymentRequirements.scheme must be "upto" or "exact" or "batch-settlement", not "exat"',
+  );
   expect(refusalOf(withValue(request(2), "paymentRequirements.scheme", "upto"))).toMatch(
     /^invalid_upto_evm_scheme: The payment is of scheme exact, but paymentRequirements\.scheme is upto/,
   );
@@ -295,8 +299,8 @@ test("what goes on behind a fault meets first the one at which the parser stops"
   fc.assert(
     fc.property(generatedBodies(), (body) => {
       const faults: Invalid[] = [];
-      const request = createRequestReader(methods)(body, builtInNetworks, (fault) => faults.push(fault));
-      const parsed = parsePaymentRequest(body);
+      const request = createRequestReader(takenMethods)(body, builtInNetworks, (fault) => faults.push(fault));
+      const parsed = parseTakenRequest(body);
       expect(faults[0]).toEqual(parsed.ok ? undefined : parsed.invalid);
       if (parsed.ok) expect(request).toEqual(parsed.request);
       if (faults.length > 1) several++;

@@ -73,8 +73,6 @@ export type PayloadReader = {
   readonly scheme: string;
   readonly versions: readonly X402Version[];
   readonly words: PaymentWords;
-  /** True if messages do not name its scheme, which mock and fixtures, whose messages are the same, do not know. */
-  readonly isUnlisted?: true;
   /** Returns true if a payload is of this way to pay, well formed or not. */
   owns(payload: unknown): boolean;
   /** Its payer, whatever the rest of it is like; not checked. */
@@ -120,9 +118,13 @@ function stop(fault: Invalid): never {
  *
  * @param readers one for each way to pay; of those of its scheme, a payload is read by the first that owns it, and by the
  * last if none does
+ * @param late schemes of version 2 that are taken besides, and have readers elsewhere
  */
-export function createRequestParser(readers: readonly PayloadReader[]): RequestParser {
-  const table = tableOf(readers);
+export function createRequestParser(
+  readers: readonly PayloadReader[],
+  late: readonly string[] = [],
+): RequestParser {
+  const table = tableOf(readers, late);
   return (body, known = builtInNetworks) => {
     try {
       const reading = read(body, { known, readers: table, onFault: stop });
@@ -150,10 +152,11 @@ export function createRequestReader(readers: readonly PayloadReader[]): RequestR
 /** The readers of payloads: by version and scheme, and all of them. */
 type Readers = Readonly<Record<X402Version, ReadonlyMap<string, readonly PayloadReader[]>>> & {
   readonly all: readonly PayloadReader[];
+  readonly late: readonly string[];
 };
 
-function tableOf(all: readonly PayloadReader[]): Readers {
-  return { all, 1: bySchemes(all, 1), 2: bySchemes(all, 2) };
+function tableOf(all: readonly PayloadReader[], late: readonly string[] = []): Readers {
+  return { all, late, 1: bySchemes(all, 1), 2: bySchemes(all, 2) };
 }
 
 function bySchemes(
@@ -325,8 +328,8 @@ function readSchemeAndNetwork(
   if (typeof scheme !== "string") {
     onFault(invalidAt(`${fault}_malformed`, `${path}.scheme`, " must be a string"));
   } else if (!isKnown) {
-    const listed = [...readers[version]].filter(([, [reader]]) => !reader?.isUnlisted);
-    const those = listed.map(([one]) => JSON.stringify(one)).join(" or ");
+    const listed = [...readers[version].keys(), ...(version === 2 ? readers.late : [])];
+    const those = listed.map((one) => JSON.stringify(one)).join(" or ");
     const elsewhere = readers[other].has(scheme) ? `, which needs version ${other}` : "";
     const problem = ` must be ${those}, not ${JSON.stringify(scheme.slice(0, 40))}${elsewhere}`;
     onFault(invalidAt(`scheme_of_${fault}`, `${path}.scheme`, problem));

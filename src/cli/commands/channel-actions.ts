@@ -14,8 +14,10 @@ import {
   settleRequest,
 } from "../../methods/batch-settlement/shop-actions.ts";
 import { testKeys } from "../../payer/test-keys.ts";
+import { isBytes32 } from "../../protocol/hex.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import { KitError } from "../../util/errors.ts";
+import type { JsonResponse } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 import { renderTable } from "../../util/text.ts";
 import {
@@ -47,8 +49,22 @@ const storageExample = "./channels";
 
 type Service = { url: string; "api-key"?: string | undefined };
 
-/** The answer to one request, and what it was about. */
-type Result = { network: string; receiver: string; channels: readonly string[]; answer: unknown };
+/** The answer to one request, and what it was about. A request is `undecided` if no answer says what became of it. */
+type Result = {
+  network: string;
+  receiver: string;
+  channels: readonly string[];
+  result: "done" | "refused" | "undecided";
+  answer: unknown;
+};
+
+/** Reads the answer to a settle. 4xx and 5xx decide nothing, whatever their body says. */
+function readAnswer({ status, body }: JsonResponse): Pick<Result, "result" | "answer"> {
+  const { success, transaction } = membersOf(body);
+  const isDone = status === 200 && success === true && isBytes32(transaction);
+  const isRefused = status === 200 && success === false;
+  return { result: isDone ? "done" : isRefused ? "refused" : "undecided", answer: body };
+}
 
 function ask(service: Service, operation: Operation, body: Record<string, unknown>) {
   const apiKey = service["api-key"] ?? testKeys.local.apiKey;
@@ -58,18 +74,16 @@ function ask(service: Service, operation: Operation, body: Record<string, unknow
 
 /** Tells what the service has answered: in the exit code, too. */
 function report(results: readonly Result[]): Outcome {
-  const isDone = (answer: unknown) => membersOf(answer).success === true;
-  const rows = results.map(({ network, receiver, channels, answer }) => {
+  const rows = results.map(({ network, receiver, channels, result, answer }) => {
     const { transaction, amount, errorReason, errorMessage, title, detail } = membersOf(answer);
-    const outcome = isDone(answer)
-      ? `${transaction}${amount === undefined || amount === "" ? "" : `, ${amount}`}`
-      : [errorReason ?? title, errorMessage ?? detail].filter((text) => text !== undefined).join(": ");
-    return [network, receiver, `${channels.length}`, isDone(answer) ? "done" : "refused", outcome];
+    const told = result === "done" ? [transaction, amount] : [errorReason ?? title, errorMessage ?? detail];
+    const texts = told.filter((text) => typeof text === "string" && text !== "");
+    return [network, receiver, `${channels.length}`, result, texts.join(result === "done" ? ", " : ": ")];
   });
   return {
     json: { results },
     text: renderTable(["network", "receiver", { right: "channels" }, "result", ""], rows),
-    code: results.every(({ answer }) => isDone(answer)) ? 0 : 1,
+    code: results.every(({ result }) => result === "done") ? 0 : 1,
   };
 }
 
@@ -98,7 +112,12 @@ async function readStorage(path: string, networks: Parameters<typeof readStoredC
   const skipped: Skipped[] = [];
   // One after the other: a shop may have more channels than a process may have open files.
   for (const file of filesOf(path)) {
-    const value = parseJson(await readInputFile(file, { most: mostRead, what: "a channel" }));
+    const text = await readInputFile(file, { most: mostRead, what: "a channel" }).catch((error: unknown) => {
+      if (error instanceof KitError) skipped.push({ file, why: error.message });
+      else throw error;
+    });
+    if (text === undefined) continue;
+    const value = parseJson(text);
     const channel = readStoredChannel(value, networks);
     if (channel !== undefined) channels.push(channel);
     else skipped.push({ file, why: value === undefined ? "no JSON" : "no channel of a known network" });
@@ -108,6 +127,7 @@ async function readStorage(path: string, networks: Parameters<typeof readStoredC
     code: "not-found",
     hints: [
       "It is read as the public package's FileChannelStorage writes it: one JSON file for each channel.",
+      ...skipped.slice(0, 3).map(({ file, why }) => `${file}: ${why}`),
     ],
   });
 }
@@ -126,14 +146,19 @@ export const channelsClaim = defineCommand({
     );
     const results: Result[] = [];
     for (const { network, channels, body } of claimRequests(charged)) {
-      const { body: answer } = await ask(service, "settle", body);
-      const receiver = body.paymentRequirements.payTo;
-      results.push({
+      const about = {
         network: network.name,
-        receiver,
+        receiver: body.paymentRequirements.payTo,
         channels: channels.map((one) => one.channelId),
-        answer,
-      });
+      };
+      try {
+        results.push({ ...about, ...readAnswer(await ask(service, "settle", body)) });
+      } catch (error) {
+        // Those before are claimed, which has to be said.
+        if (!(error instanceof KitError) || results.length === 0) throw error;
+        results.push({ ...about, result: "undecided", answer: { title: error.message } });
+        break;
+      }
     }
     const told =
       results.length === 0
@@ -160,8 +185,8 @@ export const channelsSettle = defineCommand({
   async run({ receiver, network: name, token, ...service }, { networks }) {
     const network = requireNetwork(networks, name);
     const body = settleRequest(network, { receiver, token: token ?? network.usdc.address });
-    const { body: answer } = await ask(service, "settle", body);
-    return report([{ network: name, receiver, channels: [], answer }]);
+    const answer = readAnswer(await ask(service, "settle", body));
+    return report([{ network: name, receiver, channels: [], ...answer }]);
   },
 });
 
@@ -179,7 +204,17 @@ export const channelsRefund = defineCommand({
   },
 
   async run({ channel: id, storage, ...service }, { networks }) {
-    const stored = findStored((await readStorage(storage, networks.all)).channels, id);
+    const { channels, skipped } = await readStorage(storage, networks.all);
+    const [unread] = skipped;
+    if (unread !== undefined) {
+      throw new KitError(`${unread.file} cannot be taken for a channel: ${unread.why}`, {
+        hints: [
+          "It may be a newer copy of this one: what was charged since would be given back.",
+          "If it is not, name the file of the channel itself as --storage.",
+        ],
+      });
+    }
+    const stored = findStored(channels, id);
     if (stored === undefined) {
       throw new KitError(`${storage} has no channel ${id}`, { code: "not-found" });
     }
@@ -190,11 +225,12 @@ export const channelsRefund = defineCommand({
       });
     }
     const about = { network: network.name, receiver: channelConfig.receiver, channels: [id] };
-    const { body: verified } = await ask(service, "verify", refundQuestion(stored));
+    const { status, body: verified } = await ask(service, "verify", refundQuestion(stored));
     const { isValid, invalidReason, invalidMessage, extra, ...problem } = membersOf(verified);
     if (isValid !== true) {
       const answer = { ...problem, success: false, errorReason: invalidReason, errorMessage: invalidMessage };
-      return report([{ ...about, answer }]);
+      const result = status === 200 && isValid === false ? "refused" : "undecided";
+      return report([{ ...about, result, answer }]);
     }
     const state = readState(extra);
     if (state === undefined) {
@@ -206,7 +242,6 @@ export const channelsRefund = defineCommand({
     if (body === undefined) {
       return { json: { results: [] }, text: "Nothing is left in the channel that was not charged." };
     }
-    const { body: answer } = await ask(service, "settle", body);
-    return report([{ ...about, answer }]);
+    return report([{ ...about, ...readAnswer(await ask(service, "settle", body)) }]);
   },
 });

@@ -8,6 +8,8 @@ import {
   readWholeNumber,
 } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
+import { channelClientCases } from "../../judge/channels/channel-client-cases.ts";
+import { channelShopCases } from "../../judge/channels/channel-shop-cases.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/frame/report.ts";
@@ -16,7 +18,7 @@ import { type JudgeOptions, type PurchaseFacts, reportPurchases } from "../../ju
 import { startCommand } from "../../judge/scene/run-command.ts";
 import { judgeShop } from "../../judge/shop/judge-shop.ts";
 import { shopCases } from "../../judge/shop/shop-cases.ts";
-import { methodNamed, shortNames } from "../../methods/method-lists.ts";
+import { payableNamed, payableNames } from "../../methods/method-lists.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import {
@@ -32,7 +34,7 @@ import {
 import { type Failure, failureOf } from "../kit/failure.ts";
 import { reportOptions, requireReportFiles, writeReport } from "../kit/report.ts";
 
-const [usualWay = ""] = shortNames;
+const [usualWay = ""] = payableNames;
 
 /** A shop that takes longer, in seconds, shows no more of a client. */
 const mostSlow = 12;
@@ -45,9 +47,9 @@ function commonOptions(own: { cases: readonly { name: string }[]; ways: string; 
       read: readNetworks,
       default: "base-sepolia",
     }),
-    ways: option("NAMES", `by these payment methods, of ${shortNames.join(", ")} (default: ${own.ways})`, {
-      example: shortNames.join(),
-      read: readList("payment method", readOneOf(shortNames)),
+    ways: option("NAMES", `by these payment methods, of ${payableNames.join(", ")} (default: ${own.ways})`, {
+      example: payableNames.join(),
+      read: readList("payment method", readOneOf(payableNames)),
     }),
     timeout: option("SECONDS", own.timeout, { read: readWholeNumber(1, 600), default: "25" }),
     cases: casesOption(own.cases, {
@@ -91,14 +93,14 @@ export const judgeClientCommand = defineCommand({
       { example: "12", read: readWholeNumber(1, 300) },
     ),
     ...commonOptions({
-      cases: clientCases,
+      cases: [...clientCases, ...channelClientCases],
       ways: usualWay,
       timeout: "how long the client may take in a case, in seconds",
     }),
   },
   check({ slow, timeout, studio, network = [], ways = [], v1, v2 }) {
     const isV1 = v1 === true && v2 !== true;
-    const ofV2 = ways.filter((way) => !methodNamed(way).versions.includes(1));
+    const ofV2 = ways.filter((way) => !payableNamed(way).versions.includes(1));
     return [
       ...checkStudio(studio, network),
       // Each way has chains of its own, which end before the next.
@@ -126,6 +128,7 @@ export const judgeClientCommand = defineCommand({
       versions,
       ways,
       cases: withFirst(clientCases, cases),
+      channelCases: withFirst(channelClientCases, cases),
       start: (env: Readonly<Record<string, string>>) => startCommand(command, env),
       slowMs: (slow ?? Math.min(mostSlow, timeout / 2)) * 1_000,
     };
@@ -165,7 +168,7 @@ export const judgeShopCommand = defineCommand({
     }),
     redelivers: flag("the shop must deliver again when the same payment comes again"),
     ...commonOptions({
-      cases: shopCases,
+      cases: [...shopCases, ...channelShopCases],
       ways: "the shop's first offer",
       timeout: "how long the shop may take until its first answer, in seconds",
     }),
@@ -197,6 +200,7 @@ export const judgeShopCommand = defineCommand({
       redelivers,
       lateMs,
       cases: withFirst(shopCases, cases),
+      channelCases: withFirst(channelShopCases, cases),
       shop:
         url === undefined
           ? { command, path: values.path, otherPath: values["other-path"] }

@@ -1,5 +1,5 @@
 import type { LocalRpc } from "../../chain/rpc/local-rpc.ts";
-import { authorizationStateOf } from "../../methods/exact-eip3009/on-chain/eip3009-state.ts";
+import { authorizationUse } from "../../methods/exact-eip3009/on-chain/eip3009-state.ts";
 import { type Address, type Hex, readQuantity } from "../../protocol/hex.ts";
 import { membersOf } from "../../util/json.ts";
 import { accountSlot, nestedSlot, slotWithin } from "../setup/storage-slots.ts";
@@ -76,7 +76,7 @@ export async function findMappingSlot(
   token: Address,
   account: Address,
 ): Promise<bigint | undefined> {
-  const { data } = authorizationStateOf(token, account, exampleNonce);
+  const { data } = authorizationUse({ asset: token, payer: account, nonce: exampleNonce }).view;
   const read = new Set(readSlots(await rpc.request("eth_createAccessList", { to: token, data }, "latest")));
   for (let slot = 0n; slot <= lastSlot; slot++) {
     if (read.has(nestedSlot(account, exampleNonce, slot))) return slot;

@@ -29,7 +29,8 @@ export type CaseShopOptions = {
   slowMs: number;
 };
 
-type CaseShop = ReturnType<typeof createCaseShop>;
+/** The part of a shop that requests come to. */
+type OpenShop = Pick<ReturnType<typeof createCaseShop>, "handle" | "handleElsewhere">;
 
 /** How much longer than it was asked to be, in seconds, a payment may be valid: for clocks that differ. */
 const lateSeconds = 600;
@@ -137,8 +138,8 @@ export type Shops = Awaited<ReturnType<typeof openShops>>;
 
 /** Listens for the clients of all cases, at two origins. */
 export async function openShops() {
-  const shops = new Map<string, CaseShop>();
-  const listen = async (handle: (shop: CaseShop, ...args: HandlerArguments) => Promise<void>) => {
+  const shops = new Map<string, OpenShop>();
+  const listen = async (handle: (shop: OpenShop, ...args: HandlerArguments) => Promise<void>) => {
     const server = http.createServer((request, response) => {
       const [, network = "", way = "", name = "", path = ""] = (request.url ?? "").split(/[/?]/);
       const shop = shops.get(`${network}/${way}/${name}`);
@@ -155,7 +156,7 @@ export async function openShops() {
       resource: `http://127.0.0.1:${own.port}/${name}/report`,
       elsewhere: `http://127.0.0.1:${other.port}/${name}/report`,
     }),
-    open: (name: string, shop: CaseShop) => void shops.set(name, shop),
+    open: (name: string, shop: OpenShop) => void shops.set(name, shop),
     async [Symbol.asyncDispose]() {
       await Promise.all([closeAtOnce(own.server), closeAtOnce(other.server)]);
     },

@@ -3,9 +3,10 @@ import { exactEip3009Method } from "../../methods/exact-eip3009/eip3009-method.t
 import { networks } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import type { TokenTransfer } from "../scene/scene.ts";
-import { type ClientFacts, type ClientRun, judgeClientFacts, requireWorkingClient } from "./judge-client.ts";
+import { type ClientFacts, judgeClientFacts } from "./judge-client.ts";
+import { type ClientRun, requireWorkingClient } from "./run-client.ts";
 
-const run: ClientRun = { end: { code: 0, signal: null }, served: true, stdout: "", stderr: "" };
+const run: ClientRun = { end: { code: 0, signal: null }, served: true, output: "", stdout: "", stderr: "" };
 const payTo = "0x00000000000000000000000000000000000000AA";
 const allowed = {
   method: exactEip3009Method,

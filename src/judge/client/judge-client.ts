@@ -1,45 +1,35 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
-import { join } from "node:path";
-import { methodNamed, shortNameOf } from "../../methods/method-lists.ts";
+import { availableParallelism } from "node:os";
+import { keepsChannels, payableNamed, shortNameOf } from "../../methods/method-lists.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import type { NetworkName } from "../../protocol/networks.ts";
 import type { X402Version } from "../../protocol/requests.ts";
-import { KitError } from "../../util/errors.ts";
+import type { ChannelClientCase } from "../channels/channel-client-cases.ts";
+import { judgeChannelClient } from "../channels/judge-channel-client.ts";
 import { type Finding, runCases, type Verdict } from "../frame/run-cases.ts";
-import { type CasePayer, goodsOf, type Offer, payerOf } from "../scene/offers.ts";
+import { goodsOf, type Offer, payerOf } from "../scene/offers.ts";
 import { caseOn, describePurchase, type JudgeOptions, type PurchaseFacts } from "../scene/purchases.ts";
-import {
-  type CommandEnd,
-  describeEnd,
-  endWithin,
-  lastLines,
-  type RunningCommand,
-} from "../scene/run-command.ts";
 import { openScene, type Scene, type TokenTransfer } from "../scene/scene.ts";
 import { createCaseShop, openShops, type Shops } from "./case-shop.ts";
 import type { ClientCase } from "./client-cases.ts";
+import {
+  type ClientRun,
+  notesOf,
+  type RunClientOptions,
+  requireWorkingClient,
+  runClient,
+} from "./run-client.ts";
 
-export type JudgeClientOptions = JudgeOptions & {
-  /** Starts the client with these variables. */
-  start(env: Readonly<Record<string, string>>): Promise<RunningCommand>;
-  cases: readonly ClientCase[];
-  /** How it is to pay, one way after the other: short names of payment methods. */
-  ways: readonly string[];
-  versions: readonly X402Version[];
-  /** The delay of the slow shop's answer. */
-  slowMs: number;
-};
-
-/** The result of one process of the client. */
-export type ClientRun = {
-  /** Undefined when it was killed. */
-  end: CommandEnd | undefined;
-  /** True if it printed or saved the goods. */
-  served: boolean;
-  stdout: string;
-  stderr: string;
-};
+export type JudgeClientOptions = JudgeOptions &
+  RunClientOptions & {
+    cases: readonly ClientCase[];
+    /** Those of clients that keep channels. */
+    channelCases: readonly ChannelClientCase[];
+    /** How it is to pay, one way after the other: short names of payment methods. */
+    ways: readonly string[];
+    versions: readonly X402Version[];
+    /** The delay of the slow shop's answer. */
+    slowMs: number;
+  };
 
 /** Clients mostly wait. With this many at once, a run takes less than 90 s even if every case times out. */
 const atOncePerCore = 4;
@@ -52,15 +42,16 @@ const atOncePerCore = 4;
  */
 export async function judgeClient(
   options: JudgeClientOptions,
-  onJudged: (findings: readonly Finding<ClientFacts>[]) => Promise<void> = async () => {},
-): Promise<readonly Finding<ClientFacts>[]> {
+  onJudged: (findings: readonly Finding<PurchaseFacts>[]) => Promise<void> = async () => {},
+): Promise<readonly Finding<PurchaseFacts>[]> {
   await using shops = await openShops();
-  const findings: Finding<ClientFacts>[] = [];
+  const findings: Finding<PurchaseFacts>[] = [];
   for (const network of options.networks) {
     for (const way of options.ways) {
-      const known = methodNamed(way).versions;
+      const { scheme, versions: known } = payableNamed(way);
       const versions = options.versions.filter((version) => known.includes(version));
-      findings.push(...(await judgeOn({ network, way }, shops, { ...options, versions }, onJudged)));
+      const judge = keepsChannels(scheme) ? judgeChannelClient : judgeOn;
+      findings.push(...(await judge({ network, way }, shops, { ...options, versions }, onJudged)));
     }
   }
   return findings;
@@ -70,7 +61,7 @@ async function judgeOn(
   on: { network: NetworkName; way: string },
   shops: Shops,
   options: JudgeClientOptions,
-  onJudged: (findings: readonly Finding<ClientFacts>[]) => Promise<void>,
+  onJudged: (findings: readonly Finding<PurchaseFacts>[]) => Promise<void>,
 ): Promise<readonly Finding<ClientFacts>[]> {
   const { cases, studio, knownNetworks, networkFile, signal } = options;
   const where = { ...on, knownNetworks, networkFile, studio, signal };
@@ -109,59 +100,11 @@ async function judgeOn(
   return findings;
 }
 
-/**
- * Requires that a client buys from a working shop.
- *
- * @throws {KitError} says what the client failed to do, with the end of its output
- */
-export function requireWorkingClient(
-  { verdict, facts }: Pick<Finding<ClientFacts>, "verdict" | "facts">,
-  options: Pick<JudgeClientOptions, "timeoutMs" | "versions">,
-): void {
-  const problem = facts && problemOf(verdict, facts, options);
-  if (facts === undefined || problem === undefined) return;
-  throw new KitError(problem, {
-    hints: [
-      ...lastLines(facts.runs.flatMap(({ stdout, stderr }) => [stdout, stderr])),
-      "It must fetch X402_URL, pay with X402_PRIVATE_KEY when asked, print the body or save it in X402_OUTPUT, and exit with 0.",
-    ],
-  });
-}
-
-function problemOf(
-  verdict: string,
-  { runs: [run], exchanges, payments, transfers }: ClientFacts,
-  { timeoutMs, versions }: Pick<JudgeClientOptions, "timeoutMs" | "versions">,
-): string | undefined {
-  if (run === undefined) return undefined;
-  const { end, served } = run;
-  const shown = end === undefined ? "" : describeEnd(end);
-  const asked = exchanges.length > 0;
-  if (end === undefined && transfers.length <= 1) {
-    const what = asked ? "" : ", and made no request to the shop";
-    return `The command still ran after ${timeoutMs / 1_000} s${what}; it was ended`;
-  }
-  if (!asked) return `The command ended ${shown} and never requested X402_URL`;
-  if (verdict === "not_paid_not_served") {
-    const answer = exchanges.at(-1)?.split(" → ").at(-1);
-    if (payments > 0) return `The command's payment was refused (${answer}), and it ended ${shown}`;
-    const spoken = versions.map((version) => `v${version}`).join(" and ");
-    return `The command requested X402_URL, which speaks ${spoken}, and did not pay; it ended ${shown}`;
-  }
-  if (verdict === "paid_not_served") {
-    return `The command paid, and printed nothing of what it got; it ended ${shown}`;
-  }
-  if (served && end !== undefined && end.code !== 0) {
-    return `The command got what it paid for, and yet ended ${shown}: it must exit with 0`;
-  }
-  return undefined;
-}
-
 export async function runClientCase(
   tested: ClientCase,
   scene: Scene,
   shops: Shops,
-  options: JudgeClientOptions,
+  options: Omit<JudgeClientOptions, "channelCases">,
 ): Promise<ClientFacts> {
   const { seed, versions, header, slowMs } = options;
   const { network, method } = scene.offer;
@@ -173,7 +116,9 @@ export async function runClientCase(
   const shop = createCaseShop({ tested, scene, versions, ...places, goods, payer, header, slowMs });
   shops.open(name, shop);
   const runs = await Promise.all(
-    Array.from({ length: tested.runs ?? 1 }, () => runOnce(scene, places.resource, payer, goods, options)),
+    Array.from({ length: tested.runs ?? 1 }, () =>
+      runClient({ ...scene.offer, most: scene.offer.amount, ...places, payer, goods }, options),
+    ),
   );
   await shop.idle();
   const inTime = await scene.transfersFrom(payer.address);
@@ -192,37 +137,6 @@ export async function runClientCase(
     exchanges: shop.log.lines(),
     links: shop.log.links(),
   };
-}
-
-async function runOnce(
-  scene: Scene,
-  resource: string,
-  payer: CasePayer,
-  goods: string,
-  { start, header, timeoutMs, signal }: JudgeClientOptions,
-): Promise<ClientRun> {
-  const { network, asset, amount } = scene.offer;
-  const folder = await mkdtemp(join(tmpdir(), "x402-kit-judge-"));
-  const output = join(folder, "output");
-  try {
-    await using running = await start({
-      X402_URL: resource,
-      X402_PRIVATE_KEY: payer.privateKey,
-      X402_NETWORK: network.name,
-      X402_CAIP2: network.caip2,
-      X402_ASSET: asset.address,
-      X402_MAX_AMOUNT: `${amount}`,
-      X402_OUTPUT: output,
-      ...(header !== undefined && { X402_HEADER: `${header.name}: ${header.value}` }),
-    });
-    const end = await endWithin(running, timeoutMs, signal);
-    if (end !== undefined) await running.outputEnded;
-    const saved = await readFile(output, "utf8").catch(() => "");
-    const stdout = running.stdout();
-    return { end, served: `${stdout}${saved}`.includes(goods), stdout, stderr: running.stderr() };
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
 }
 
 /** The verdicts on a client, worst first. */
@@ -283,12 +197,4 @@ function verdictOf(facts: ClientFacts): ClientVerdict {
   if (transfers.length > services) return keepsGoods ? "paid_once_stopped" : "paid_not_served";
   if (transfers.length < services) return "nonce_shared";
   return services === 0 ? "not_paid_not_served" : "paid_once_served";
-}
-
-/** Notes where the exit code contradicts the facts. */
-function notesOf({ end, served }: ClientRun): string[] {
-  if (end === undefined) return ["it was ended when its time was over"];
-  if (served && end.code !== 0) return [`it got the goods, and exited with ${end.code ?? end.signal}`];
-  if (!served && end.code === 0) return ["it got nothing, and exited with 0"];
-  return [];
 }

@@ -1,7 +1,7 @@
 import { encodeFunctionData, parseAbi } from "viem";
 import { askNode } from "../../chain/rpc/calls.ts";
 import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
-import { methodNamed, shortNames } from "../../methods/method-lists.ts";
+import { methodNamed, payableNamed, shortNames } from "../../methods/method-lists.ts";
 import type { ContractCall } from "../../methods/on-chain/settling.ts";
 import { waysToPay } from "../../methods/on-chain/ways-to-pay.ts";
 import { mockUsdcInitCode } from "../../payer/init-code.ts";
@@ -89,6 +89,8 @@ export async function openScene(options: SceneOptions) {
     networks: other === undefined ? [name] : [name, other],
     ...(networkFile !== undefined && { networkFile }),
     journal: false,
+    // Channels pay plain receivers.
+    payTo: "recipients",
     studio,
     ...(settleWaitMs !== undefined && { settleWaitMs }),
     // Seeded chains have their own clock, which starts in the past.
@@ -125,6 +127,10 @@ export async function openScene(options: SceneOptions) {
     /** The studio's URL; undefined when it is not served. */
     studioUrl: studio ? new URL("/studio", harness.facilitator.url).href : undefined,
     apiKey: harness.organization.apiKey,
+    /** The organization's wallet, which offers may name as `payTo`. */
+    recipient: harness.organization.recipient,
+    /** The network's node. */
+    rpcUrl: chain.rpcUrl,
     /** The offer that buyers may take: USDC on the network, to the facilitator contract. */
     offer: offerOn(chain),
     /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
@@ -139,7 +145,7 @@ export async function openScene(options: SceneOptions) {
       payer: CasePayer,
       { everywhere = false, way: ownWay = way }: { everywhere?: boolean; way?: string } = {},
     ) {
-      const { spender } = methodNamed(ownWay);
+      const { spender } = payableNamed(ownWay);
       const { address } = payer;
       fundedAt.set(address, await Promise.all(chains.map(({ client }) => client.getBlockNumber())));
       await Promise.all(
@@ -163,6 +169,8 @@ export async function openScene(options: SceneOptions) {
       otherToken ??= deployToken(chain);
       return otherToken;
     },
+    /** Calls a contract as an account. Undefined when the chain refuses. */
+    sendAs: (sender: Address, to: Address, data: Hex) => send(chain, { to, data, sender }),
     /** Submits a payment without the facilitator, which every holder of it can do. Undefined when the chain refuses. */
     submit: ({ signed }: ReceivedPayment) => settling.submission(signed).then((call) => send(chain, call)),
     /** Cancels a payment as its payer, so that it counts as used without a transfer. */

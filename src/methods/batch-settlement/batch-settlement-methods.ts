@@ -121,7 +121,6 @@ const common = {
   scheme,
   versions: [2],
   amounts: "own",
-  isUnlisted: true,
   takesLess: false,
   payerOf,
   describeWrongSignature: nothingMore,

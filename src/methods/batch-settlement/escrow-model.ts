@@ -91,18 +91,18 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
     return amount === 0n ? "ZeroRefund" : undefined;
   }
 
+  /** What takes back the changes of the newest {@link undoable}. Others may have been made since, which stay. */
   let undone: (() => void)[] = [];
 
-  function putChannel(id: Hex, changes: Partial<ChannelState>): void {
-    const before = channel(id);
-    undone.unshift(() => channels.set(id, before));
-    channels.set(id, { ...before, ...changes });
-  }
+  const putChannel = (id: Hex, changes: Partial<ChannelState>): void =>
+    channels.set(id, { ...channel(id), ...changes });
 
-  function putReceiver(account: Address, token: Address, changes: Partial<ReceiverState>): void {
-    const before = receiver(account, token);
-    undone.unshift(() => receivers.set(keyOf(account, token), before));
-    receivers.set(keyOf(account, token), { ...before, ...changes });
+  const putReceiver = (account: Address, token: Address, changes: Partial<ReceiverState>): void =>
+    receivers.set(keyOf(account, token), { ...receiver(account, token), ...changes });
+
+  function addBalance(id: Hex, amount: bigint): void {
+    putChannel(id, { balance: channel(id).balance + amount });
+    undone.unshift(() => putChannel(id, { balance: channel(id).balance - amount }));
   }
 
   return {
@@ -112,7 +112,7 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
     explainRefund,
 
     deposit(id: Hex, amount: bigint): void {
-      putChannel(id, { balance: channel(id).balance + amount });
+      addBalance(id, amount);
     },
     claim(rows: readonly VoucherClaim[]): void {
       for (const { channel: config, totalClaimed } of rows) {
@@ -120,21 +120,35 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
         const before = channel(id);
         const gain = totalClaimed - before.totalClaimed;
         if (gain <= 0n || totalClaimed > before.balance) continue;
+        const shop = [config.receiver, config.token] as const;
         putChannel(id, { totalClaimed });
-        const { claimed } = receiver(config.receiver, config.token);
-        putReceiver(config.receiver, config.token, { claimed: claimed + gain });
+        putReceiver(...shop, { claimed: receiver(...shop).claimed + gain });
+        undone.unshift(() => {
+          // A later claim has made up for it.
+          if (channel(id).totalClaimed !== totalClaimed) return;
+          putChannel(id, { totalClaimed: before.totalClaimed });
+          putReceiver(...shop, { claimed: receiver(...shop).claimed - gain });
+        });
       }
     },
     /** Pays out what is owed. */
     settle(account: Address, token: Address): void {
-      putReceiver(account, token, { settled: receiver(account, token).claimed });
+      const { claimed, settled } = receiver(account, token);
+      putReceiver(account, token, { settled: claimed });
+      undone.unshift(() => {
+        if (receiver(account, token).settled === claimed) putReceiver(account, token, { settled });
+      });
     },
     /** Gives back so much at most; gives how much that is. */
     refund(id: Hex, amount: bigint): bigint {
       const { balance, totalClaimed, refundNonce } = channel(id);
       const free = balance - totalClaimed;
       const refunded = amount < free ? amount : free;
-      putChannel(id, { balance: balance - refunded, refundNonce: refundNonce + 1n });
+      addBalance(id, -refunded);
+      putChannel(id, { refundNonce: refundNonce + 1n });
+      undone.unshift(() => {
+        if (channel(id).refundNonce === refundNonce + 1n) putChannel(id, { refundNonce });
+      });
       return refunded;
     },
     /** Does something, and gives what takes it back. */

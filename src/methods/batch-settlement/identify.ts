@@ -11,12 +11,16 @@ const actionSeconds = 3_600n;
 /**
  * Names what can be asked for again by what is asked for: the first request for it that is open, or a new one behind those that have
  * been answered. So requests at the same time are one, and a later one is judged by what the chain says then.
+ *
+ * @param source undefined where the network is not served: nothing new is asked for there
  */
 export async function identifyByContent(
-  { head, network }: Pick<ChannelSource, "head" | "network">,
+  source: Pick<ChannelSource, "head" | "network"> | undefined,
   payment: SignedPayment,
   { isClosed }: Pick<KnownActions, "isClosed">,
 ): Promise<SignedPayment> {
+  if (source === undefined) return payment;
+  const { head, network } = source;
   const { timestamp } = await head();
   const { maxValiditySeconds = usualMaxValiditySeconds } = network;
   const seconds = maxValiditySeconds < actionSeconds ? maxValiditySeconds : actionSeconds;
@@ -33,16 +37,17 @@ export async function identifyByContent(
  * says so is asked again at the block of the newest claim, which it may not have seen.
  */
 export async function identifyPayout(
-  source: Pick<ChannelSource, "head" | "network" | "readReceiver">,
+  source: Pick<ChannelSource, "head" | "network" | "readReceiver"> | undefined,
   payment: SignedPayment,
   known: KnownActions,
 ): Promise<SignedPayment> {
   const { payTo, asset } = payment;
-  let { claimed, settled } = await source.readReceiver(payTo, asset);
+  let { claimed, settled } = (await source?.readReceiver(payTo, asset)) ?? { claimed: 0n, settled: 0n };
   if (claimed === settled) {
     const recent = (await known.recent()).filter((one) => sameAddress(one.asset, asset));
     const open = recent.find(({ method, isOpen }) => method === payment.method && isOpen);
     if (open !== undefined) return { ...payment, nonce: open.nonce };
+    if (source === undefined) return payment;
     const { number } = await source.head();
     const block = recent.reduce(
       (most, { blockNumber }) => (blockNumber !== null && blockNumber > most ? blockNumber : most),

@@ -199,9 +199,9 @@ export type Settling = {
   judge?(chain: Chain, call: SettleCall): Promise<Invalid | AnswerExtra>;
   /**
    * Names what a shop can ask for again and again, such as a claim: gives it the nonce and window of the request for the same that is
-   * open, or of a new one. `known` is what the organization has asked for before.
+   * open, or of a new one. `known` is what the organization has asked for before; `chain` is undefined where its network is not served.
    */
-  identify?(chain: Chain, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
+  identify?(chain: Chain | undefined, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
   /** The channels that only the organization may use a payment on that opened them; none by default. */
   ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels | undefined;
   /** How payers announce withdrawals from the channels that its payments open. */

@@ -42,10 +42,9 @@ export async function identifyRequest(
   { networks, ledger: { claims } }: Pick<FacilitatorContext, "networks" | "ledger">,
 ): Promise<PaymentRequest> {
   const network = request.knownNetwork.name;
-  const lanes = networks.get(network);
-  if (lanes === undefined) return request;
+  const chain = networks.get(network)?.[0].chain;
   return nameRequest(request, organizationId, {
-    name: (payment, known) => identify(lanes[0].chain, payment, known),
+    name: (payment, known) => identify(chain, payment, known),
     find: (id) => claims.find(id),
     async recent() {
       const filter = { organizationId, network, payer: request.payment.payer };

@@ -16,7 +16,7 @@ function chainThat(
   ...endpoints: readonly (() => Promise<boolean>)[]
 ): Pick<FacilitatorContext, "networks" | "ways"> {
   const views = endpoints.map((isUsed, index) => ({ endpoint: `${index + 1}`, isUsed }));
-  const chain = { endpoints: () => views };
+  const chain = { network: { assets: [request.knownNetwork.usdc] }, endpoints: () => views };
   const networks: unknown = new Map([[request.knownNetwork.name, [{ chain }]]]);
   const ways: unknown = {
     settlingOf: () => ({ isUsed: ({ isUsed }: (typeof views)[number]) => isUsed() }),
@@ -67,6 +67,11 @@ test("a refusal by which nobody signs again asks neither ledger nor chain", asyn
   const context = { ledger, ...chainThat(unasked) };
   const paused = refusals.assetPaused();
   expect(await refuseWithUse(context, paused, request, undefined)).toBe(paused);
+});
+
+test("the chain is not asked about a token that is not served: it may be no token", async () => {
+  const foreign = { ...request, payment: { ...request.payment, asset: request.payment.payer } };
+  expect(await refuseWithUseOnChain(chainThat(unasked), refusal, foreign)).toBe(refusal);
 });
 
 test("a fault of the program is not taken for a chain that cannot be asked", async () => {

@@ -1,6 +1,7 @@
 import { type Chain, type ChainView, eachEndpoint, failureEndpoints } from "../../chain/chain.ts";
 import type { Claims, Leases } from "../../ledger/ledger.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
+import { findAsset } from "../../protocol/networks.ts";
 import {
   isSignedAgain,
   refuseUntold,
@@ -52,11 +53,13 @@ export async function refuseWithUseOnChain(
   refusal: Invalid,
   { settlementId: id, knownNetwork, payment }: RefusedRequest,
 ): Promise<Invalid> {
-  const lanes = networks.get(knownNetwork.name);
-  if (!isSignedAgain(refusal) || lanes === undefined) return refusal;
+  // Always that of the first operator, so that all refusals of a network share its requests.
+  const chain = networks.get(knownNetwork.name)?.[0].chain;
+  if (!isSignedAgain(refusal) || chain === undefined) return refusal;
+  // What a payload calls a token need not be one, and then has no answer.
+  if (findAsset(chain.network.assets, payment.asset) === undefined) return refusal;
   try {
-    // Always that of the first operator, so that all refusals of a network share its requests.
-    const isUsed = await isUsedByAny(lanes[0].chain, (view) =>
+    const isUsed = await isUsedByAny(chain, (view) =>
       ways.settlingOf(payment.method).isUsed(view, payment, id),
     );
     return isUsed ? refuseUsedOnChain(refusal) : refusal;

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HTTPFacilitatorClient, x402ResourceServer } from "@x402/core/server";
@@ -9,6 +9,8 @@ import express from "express";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { describeShop } from "../../../src/harness/api/buyer.ts";
 import { harnessDescriptionSchema } from "../../../src/harness/control/description.ts";
+import { channelId } from "../../../src/methods/batch-settlement/channel.ts";
+import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { testKeys } from "../../../src/payer/test-keys.ts";
 import { requestJson } from "../../../src/util/http-client.ts";
 import { type CliProcess, startCli } from "../../support/cli.ts";
@@ -126,6 +128,14 @@ test("a stranger's key can neither claim nor refund", async () => {
   expect(refused).toMatchObject({ code: 1, results: [{ answer: { success: false } }] });
 });
 
+test("a saved state does not name the shop among those who have signed", async () => {
+  await buy();
+  expect(await run("channels", "claim", storage)).toMatchObject({ code: 0 });
+  const file = join(storage, "saved.state");
+  const { code, stdout } = await runHere(["state", "save", file, "--from", origin, "--json"]);
+  expect([code, JSON.parse(stdout)]).toMatchObject([0, { strangers: [] }]);
+});
+
 test("a storage without channels is named", async () => {
   const missing = await run("channels", "claim", storage);
   expect([missing.code, missing.error.code]).toEqual([4, "not-found"]);
@@ -142,6 +152,58 @@ test("a file that is no whole channel is named, and the others are claimed", asy
   const claimed = await run("channels", "claim", storage);
   expect(claimed).toMatchObject({ code: 1, results: [{ answer: { success: true } }] });
   expect(claimed.skipped).toMatchObject([{ file: half }, { file: other }]);
+});
+
+test("no file keeps the others from being claimed, but a refund is not made beside one that may be newer", async () => {
+  await buy();
+  const folder = join(storage, "server");
+  const [name = ""] = await readdir(folder);
+  const { channelId } = JSON.parse(await readFile(join(folder, name), "utf8"));
+  const long = join(folder, "long.json");
+  await writeFile(long, " ".repeat(1_100_000));
+  await mkdir(join(folder, "folder.json"));
+  const claimed = await run("channels", "claim", storage);
+  expect(claimed).toMatchObject({ code: 1, results: [{ result: "done" }] });
+  expect(claimed.skipped).toMatchObject([{ file: join(folder, "folder.json") }, { file: long }]);
+  const refund = ["channels", "refund", channelId, "--storage"];
+  expect((await run(...refund, storage)).code).toBe(1);
+  expect(await run(...refund, join(folder, name))).toMatchObject({ code: 0, results: [{ result: "done" }] });
+});
+
+test.each([
+  ["undecided", 500, { success: true, transaction: `0x${"12".repeat(32)}` }],
+  ["undecided", 200, { success: true, transaction: "" }],
+  ["undecided", 503, { title: "The settlement is under way" }],
+  ["refused", 200, { success: false, errorReason: "invalid_payload" }],
+] as const)("a claim is %s by an answer with status %d and %j", async (result, status, body) => {
+  await buy();
+  const other = express().use((_request, response) => void response.status(status).json(body));
+  const server = await listenOnLoopback(other);
+  const { code, stdout } = await runHere(["channels", "claim", storage, "--url", server.origin, "--json"]);
+  await server.close();
+  expect([code, JSON.parse(stdout)]).toMatchObject([1, { results: [{ result }] }]);
+});
+
+test("claims that are made are told of, even if the facilitator does not answer the next one", async () => {
+  await buy();
+  const folder = join(storage, "server");
+  const [name = ""] = await readdir(folder);
+  const { channelConfig, ...stored } = JSON.parse(await readFile(join(folder, name), "utf8"));
+  const other = { ...channelConfig, receiver: harnessAccounts.admin.address };
+  const { chainId } = description.networks.base ?? { chainId: 0 };
+  const copy = { ...stored, channelConfig: other, channelId: channelId(other, chainId) };
+  await writeFile(join(folder, "zz-other.json"), JSON.stringify(copy));
+  const transaction = `0x${"12".repeat(32)}`;
+  let asked = 0;
+  const half = express().use((request, response) => {
+    if (asked++ === 0) response.json({ success: true, transaction });
+    else request.socket.destroy();
+  });
+  const server = await listenOnLoopback(half);
+  const { code, stdout } = await runHere(["channels", "claim", storage, "--url", server.origin, "--json"]);
+  await server.close();
+  const results = [{ result: "done", answer: { transaction } }, { result: "undecided" }];
+  expect([code, JSON.parse(stdout)]).toMatchObject([1, { results }]);
 });
 
 test("an older copy of a channel is neither claimed nor refunded by", async () => {

@@ -251,29 +251,40 @@ const mostPendingAttempts = 60;
 export function startBuyer(buyer: Buyer, onDecision: OnDecision<Buyer>) {
   const decide = decisionsOf(buyer, onDecision);
   const predictable = new Map<string, Promise<Record<string, string>>>();
-  return async (env: Readonly<Record<string, string>>): Promise<RunningCommand> => {
-    const ending = new AbortController();
-    let printed = "";
-    let hasEnded = false;
-    const ended = buy(decide, env, predictable, ending.signal).then(
-      (body) => {
-        printed = body ?? "";
-        hasEnded = true;
-        return { code: body === undefined ? 1 : 0, signal: null };
-      },
-      () => ({ code: 1, signal: null }),
-    );
-    return {
-      stdout: () => printed,
-      stderr: () => "",
-      hasEnded: () => hasEnded,
-      ended,
-      outputEnded: ended,
-      async [Symbol.asyncDispose]() {
-        ending.abort();
-        await ended;
-      },
-    };
+  return async (env: Readonly<Record<string, string>>): Promise<RunningCommand> =>
+    runAsCommand(async (print, signal) => {
+      const body = await buy(decide, env, predictable, signal);
+      print(body ?? "");
+      return body !== undefined;
+    });
+}
+
+/** Runs a function as though it were a command, which fails if that returns false or throws. */
+export function runAsCommand(
+  run: (print: (text: string) => void, signal: AbortSignal) => Promise<boolean>,
+): RunningCommand {
+  const ending = new AbortController();
+  let printed = "";
+  let hasEnded = false;
+  const print = (text: string) => {
+    printed += text;
+  };
+  const ended = run(print, ending.signal)
+    .catch(() => false)
+    .then((isGood) => {
+      hasEnded = true;
+      return { code: isGood ? 0 : 1, signal: null };
+    });
+  return {
+    stdout: () => printed,
+    stderr: () => "",
+    hasEnded: () => hasEnded,
+    ended,
+    outputEnded: ended,
+    async [Symbol.asyncDispose]() {
+      ending.abort();
+      await ended;
+    },
   };
 }
 

@@ -20,7 +20,7 @@ const transactionOf = ({ payment: { payTo, asset } }: SettleCall) =>
 /** A payout, as one transaction. */
 export const payoutSettling: Settling = {
   method: channelMethods.settle,
-  identify: (chain, payment, known) => identifyPayout(sourceOf(chain), payment, known),
+  identify: (chain, payment, known) => identifyPayout(chain && sourceOf(chain), payment, known),
   async plan(_chain, call) {
     const payment = planPayout(call.payment);
     return "reason" in payment ? payment : { call, transaction: transactionOf(call) };
