@@ -39,8 +39,8 @@ export type TakenMethod<Scheme extends string = string, Transfer extends string 
     readonly deploysWallets?: boolean;
     /** True if its on-chain half checks its signatures: it has others than that of the payer over the payment, or none. */
     readonly checksSignatures?: boolean;
-    /** True if another `payload` makes another payment: the payer's signature over the payment does not cover all of it. */
-    readonly bindsPayload?: boolean;
+    /** What of a `payload` makes another payment: the payer's signature over the payment does not cover all of it. */
+    boundPayload?(payload: string): string;
     /**
      * The `extra` of the method in `GET /supported`, besides the scheme, which sellers put into that of their requirements;
      * undefined if no asset of the network can be paid by this method.

@@ -1,8 +1,9 @@
+import { boundPayload } from "./bound-payload.ts";
 import type { Invalid } from "./catalogue.ts";
 import type { Hex } from "./hex.ts";
 import { refusals } from "./refusals.ts";
 import type { settlementStates } from "./settlement-query.ts";
-import { boundPayload, fingerprintOf, type SignedPayment } from "./signed-payment.ts";
+import { fingerprintOf, type SignedPayment } from "./signed-payment.ts";
 
 /*
  * Who may still have the success of a payment that is claimed: for the ledger of the service, and for that of the fixtures.

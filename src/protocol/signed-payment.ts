@@ -35,12 +35,6 @@ export type SignedPayment = {
   readonly payload: string | null;
 };
 
-/** What of a payload makes it this payment and no other: an approval that came with it may be left out where it is not needed. */
-export function boundPayload(payload: string): string {
-  const { approval, approvalTransaction, ...bound } = JSON.parse(payload);
-  return JSON.stringify(bound).toLowerCase();
-}
-
 /** The names that messages give to the members of a signed payment: one table for each payment method. */
 export type PaymentWords = {
   /** Whose money it is, what is used once, where it lets the money go, and how much: members, such as `authorization.to`. */

@@ -1,3 +1,4 @@
+import { boundPayload } from "../../protocol/bound-payload.ts";
 import type { ReasonNames } from "../../protocol/catalogue.ts";
 import { type ChannelReason, channelReason } from "../../protocol/channel-reasons.ts";
 import type { ServedNetwork, TermsCheck } from "../../protocol/checks.ts";
@@ -138,7 +139,7 @@ export const deposit: TakenMethod<typeof scheme, "eip3009"> = {
   name: channelMethods.deposit,
   transfer: "eip3009",
   deploysWallets: true,
-  bindsPayload: true,
+  boundPayload,
   checkPrice: coversPrice,
   words: usualWords,
   checks: depositChecks,
@@ -161,7 +162,7 @@ export const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
   ...common,
   name: channelMethods.permit2Deposit,
   transfer: "permit2",
-  bindsPayload: true,
+  boundPayload,
   checkPrice: coversPrice,
   words: permit2Words,
   checks: permit2DepositChecks,

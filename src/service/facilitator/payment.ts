@@ -11,7 +11,7 @@ import { type Asset, findAsset } from "../../protocol/networks.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentWords } from "../../protocol/signed-payment.ts";
-import { boundPayload, type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
+import { type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
 
 /** The signature as the token takes it, or that of a wallet with its deployment. */
 export type ProvenSignature = { signature: Hex };
@@ -110,8 +110,8 @@ export function createPaymentReader(network: NetworkConfig, ways: WaysToPay): Pa
     const allowed = findAsset(network.assets, requirements.asset);
     const asset = allowed ?? (claim && assetOf(claim, requirements.asset));
     if (asset === undefined) return undefined;
-    const { takesLess, bindsPayload = false } = ways.methodOf(signed.method);
-    const payload = bindsPayload && signed.payload !== null ? boundPayload(signed.payload) : null;
+    const { takesLess, boundPayload } = ways.methodOf(signed.method);
+    const payload = (signed.payload !== null && boundPayload?.(signed.payload)) || null;
     const amount = takesLess && operation === "settle" ? requirements.amount : signed.limit;
     // The domain of a token that was removed is not known, and what was signed over it is in the claim.
     const isTold = allowed === undefined && claim !== undefined && isMessageOf(signed, claim);
