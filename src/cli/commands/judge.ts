@@ -9,6 +9,7 @@ import {
 } from "../../config/values.ts";
 import type { Environment } from "../../config/variable-reader.ts";
 import { channelClientCases } from "../../judge/channels/channel-client-cases.ts";
+import { channelShopCases } from "../../judge/channels/channel-shop-cases.ts";
 import { clientCases } from "../../judge/client/client-cases.ts";
 import { judgeClient } from "../../judge/client/judge-client.ts";
 import { judgeExitCodesText, judgeFailureCodes } from "../../judge/frame/report.ts";
@@ -167,7 +168,7 @@ export const judgeShopCommand = defineCommand({
     }),
     redelivers: flag("the shop must deliver again when the same payment comes again"),
     ...commonOptions({
-      cases: shopCases,
+      cases: [...shopCases, ...channelShopCases],
       ways: "the shop's first offer",
       timeout: "how long the shop may take until its first answer, in seconds",
     }),
@@ -199,6 +200,7 @@ export const judgeShopCommand = defineCommand({
       redelivers,
       lateMs,
       cases: withFirst(shopCases, cases),
+      channelCases: withFirst(channelShopCases, cases),
       shop:
         url === undefined
           ? { command, path: values.path, otherPath: values["other-path"] }

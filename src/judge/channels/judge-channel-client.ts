@@ -76,20 +76,15 @@ export async function runChannelCase(
   { scene, shops, way }: { scene: Scene; shops: Shops; way: string },
   options: RunClientOptions & Pick<JudgeOptions, "seed">,
 ): Promise<ChannelClientFacts> {
-  const { facilitatorUrl, apiKey, recipient, rpcUrl } = scene;
+  const { facilitatorUrl, apiKey, rpcUrl } = scene;
   const { network, asset, amount: price } = scene.offer;
   const name = `${network.name}/${way}/${tested.name}`;
   const payer = payerOf(options.seed, name);
   const goods = goodsOf(options.seed, name);
-  const { scheme, transfer } = methodFor({ scheme: payableNamed(way).scheme }, asset);
-  await scene.fund(payer, { way: transfer });
-
+  await scene.fund(payer, { way });
   const { resource } = shops.addressesOf(name);
-  const terms = { x402Version: 2, scheme, method: transfer, payTo: recipient, validForSeconds: 120 } as const;
-  const onNetwork = { ...network, facilitatorContract: scene.offer.facilitator, payTo: "recipients" };
-  const { written } = makeOffer({ ...terms, network: onNetwork, asset, value: price }, resource);
   const most = depositInPrices * price;
-  const requirements = { ...written, amount: `${price}`, extra: { ...written.extra, minDeposit: `${most}` } };
+  const requirements = channelRequirements(scene, way, resource);
   const book = createChannelBook({ facilitatorUrl, apiKey, requirements, resource });
   const { header } = options;
   const shop = createChannelCaseShop({ paid: tested.paid, scene, book, price, goods, header });
@@ -116,6 +111,21 @@ export async function runChannelCase(
     exchanges: shop.lines(),
     links: [],
   };
+}
+
+/** What a shop asks for that sells on channels in a scene. */
+export function channelRequirements(
+  { offer, recipient }: Pick<Scene, "offer" | "recipient">,
+  way: string,
+  resource: string,
+) {
+  const { network, asset, amount: price, facilitator: facilitatorContract } = offer;
+  const { scheme, transfer: method } = methodFor({ scheme: payableNamed(way).scheme }, asset);
+  const onNetwork = { ...network, facilitatorContract, payTo: "recipients" };
+  const terms = { x402Version: 2, scheme, method, payTo: recipient, validForSeconds: 120 } as const;
+  const { written } = makeOffer({ ...terms, network: onNetwork, asset, value: price }, resource);
+  const extra = { ...written.extra, minDeposit: `${depositInPrices * price}` };
+  return { ...written, amount: `${price}`, extra };
 }
 
 /** The facts about one case, from the vouchers, the chain and the processes. Its transfers are the deposits. */

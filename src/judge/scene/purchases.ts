@@ -31,7 +31,7 @@ export type Exchange = {
   /** Milliseconds since the start of the case. */
   atMs: number;
   request: string;
-  /** The payment that it carries, in words. */
+  /** The payment that it carries, in words; empty where none could be. */
   payment: string;
   answer: string;
 };
@@ -68,7 +68,7 @@ export function createExchangeLog({ studioUrl }: Pick<Scene, "studioUrl">) {
     lines: () =>
       exchanges.map(
         ({ atMs, request, payment, answer }) =>
-          `+${(atMs / 1_000).toFixed(1)} s  ${request} ${payment} → ${answer}`,
+          `+${(atMs / 1_000).toFixed(1)} s  ${request} ${payment && `${payment} `}→ ${answer}`,
       ),
     links: () => [...links],
   };

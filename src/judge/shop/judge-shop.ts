@@ -1,10 +1,17 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { keepsChannels, payableNamed } from "../../methods/method-lists.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
+import { claimSeconds } from "../channels/channel-shop-buyer.ts";
+import type { ChannelShopCase } from "../channels/channel-shop-cases.ts";
+import { judgeChannelShop } from "../channels/judge-channel-shop.ts";
 import { type Finding, NotRun, runCases } from "../frame/run-cases.ts";
 import { type FacilitatorLine, startFacilitatorLine } from "../scene/facilitator-line.ts";
-import { caseOn, type JudgeOptions } from "../scene/purchases.ts";
+import { caseOn, type JudgeOptions, type PurchaseFacts } from "../scene/purchases.ts";
 import {
   describeEnd,
   endWithin,
@@ -21,11 +28,13 @@ import {
   type ShopCaseOptions,
   type ShopFacts,
 } from "./run-shop-case.ts";
-import { type Answer, readTerms, send, type Terms, wayNameOf } from "./shop-payment.ts";
+import { type Answer, readAllTerms, readTerms, send, type Terms, wayNameOf } from "./shop-payment.ts";
 
 export type JudgeShopOptions = JudgeOptions &
   Pick<ShopCaseOptions, "redelivers" | "lateMs"> & {
     cases: readonly ShopCase[];
+    /** Those of shops that sell on channels. */
+    channelCases: readonly ChannelShopCase[];
     /** The URL of a running shop, or the command that starts one. */
     shop:
       | { url: string; otherUrl: string | undefined; facilitatorPort: number }
@@ -46,18 +55,27 @@ export type JudgeShopOptions = JudgeOptions &
  */
 export async function judgeShop(
   options: JudgeShopOptions,
-  onJudged: (findings: readonly Finding<ShopFacts>[]) => Promise<void> = async () => {},
-): Promise<readonly Finding<ShopFacts>[]> {
+  onJudged: (findings: readonly Finding<PurchaseFacts>[]) => Promise<void> = async () => {},
+): Promise<readonly Finding<PurchaseFacts>[]> {
   const { shop, knownNetworks, networkFile, studio, signal } = options;
-  const all: Finding<ShopFacts>[] = [];
+  const all: Finding<PurchaseFacts>[] = [];
   for (const network of options.networks) {
     await using scene = await openScene({ network, knownNetworks, networkFile, studio, signal });
     const port = "command" in shop ? undefined : shop.facilitatorPort;
     await using line = await startFacilitatorLine(scene.facilitatorUrl, port);
     options.onFacilitator?.(line.url, scene.apiKey);
-    await using started = "command" in shop ? await startShop(shop, scene, line.url) : undefined;
+    await using started = "command" in shop ? await startShop(shop, scene, line.url, options) : undefined;
     const place = started ?? ("url" in shop ? shop : { url: "", otherUrl: undefined });
-    const findings = await judgeShopAt({ ...place, scene, line, running: started?.running }, options);
+    const findings = await judgeShopAt(
+      {
+        ...{ url: place.url, otherUrl: place.otherUrl, scene, line, restart: started?.restart },
+        // Another one after a restart.
+        get running() {
+          return started?.running;
+        },
+      },
+      options,
+    );
     await onJudged(findings);
     all.push(...findings);
   }
@@ -71,20 +89,26 @@ export type ShopPlace = {
   line: FacilitatorLine;
   /** Undefined of a shop that was not started here. */
   running: RunningCommand | undefined;
+  /** Ends the shop, and starts it again. Undefined of a shop that was not started here. */
+  restart?: (() => Promise<void>) | undefined;
 };
 
 /** Judges a shop that was started, by each payment method. */
 export async function judgeShopAt(
   place: ShopPlace,
   options: JudgeShopOptions,
-): Promise<Finding<ShopFacts>[]> {
-  const { url, otherUrl, running, scene } = place;
+): Promise<Finding<PurchaseFacts>[]> {
+  const { url, otherUrl, running, restart, scene } = place;
   const { header, timeoutMs, knownNetworks } = options;
   const headers = header === undefined ? {} : { [header.name]: header.value };
   const first = await waitForAnswer(url, headers, running, options);
   const other = otherUrl === undefined ? undefined : await send(otherUrl, { headers, timeoutMs });
-  const findings: Finding<ShopFacts>[] = [];
+  const findings: Finding<PurchaseFacts>[] = [];
   for (const terms of requireTerms(url, first, scene, options)) {
+    if (keepsChannels(terms.scheme)) {
+      findings.push(...(await judgeChannelShop(terms, { url, headers, scene, restart }, options)));
+      continue;
+    }
     const sellsOther = other?.status === 402 && sells(other, terms, knownNetworks);
     findings.push(...(await judgeTerms(terms, { ...place, headers, sellsOther }, options)));
   }
@@ -167,34 +191,56 @@ const usualLimits: RunLimits = { startMs: 60_000, endMs: 75_000 };
 /** Longer than both answers of the slow facilitator take. */
 const answerTimeoutMs = 10_000;
 
-type StartedShop = AsyncDisposable & { url: string; otherUrl: string; running: RunningCommand };
+type StartedShop = AsyncDisposable & {
+  url: string;
+  otherUrl: string;
+  readonly running: RunningCommand;
+  restart(): Promise<void>;
+};
 
 async function startShop(
   { command, path, otherPath }: { command: readonly string[]; path: string; otherPath: string },
   scene: Scene,
   facilitatorUrl: string,
+  options: JudgeShopOptions,
 ): Promise<StartedShop> {
   const port = await freePort();
   const { network, asset, payTo, amount } = scene.offer;
-  const running = await startCommand(command, {
-    PORT: `${port}`,
-    X402_FACILITATOR_URL: facilitatorUrl,
-    X402_API_KEY: scene.apiKey,
-    X402_PAY_TO: payTo,
-    X402_NETWORK: network.name,
-    X402_CAIP2: network.caip2,
-    X402_ASSET: asset.address,
-    X402_ASSET_NAME: asset.name,
-    X402_ASSET_VERSION: asset.version,
-    X402_ASSET_DECIMALS: `${asset.decimals}`,
-    X402_PRICE: `${amount}`,
-  });
+  const onChannels = options.ways?.some((way) => keepsChannels(payableNamed(way).scheme)) === true;
+  const storage = await mkdtemp(join(tmpdir(), "x402-kit-judge-"));
+  const start = () =>
+    startCommand(command, {
+      PORT: `${port}`,
+      X402_FACILITATOR_URL: facilitatorUrl,
+      X402_API_KEY: scene.apiKey,
+      X402_PAY_TO: onChannels ? scene.recipient : payTo,
+      X402_NETWORK: network.name,
+      X402_CAIP2: network.caip2,
+      X402_ASSET: asset.address,
+      X402_ASSET_NAME: asset.name,
+      X402_ASSET_VERSION: asset.version,
+      X402_ASSET_DECIMALS: `${asset.decimals}`,
+      X402_PRICE: `${amount}`,
+      ...(onChannels && { X402_STORAGE: storage, X402_CLAIM_SECONDS: `${claimSeconds}` }),
+    });
+  let running = await start();
   const origin = `http://127.0.0.1:${port}`;
+  const url = `${origin}${path}`;
   return {
-    url: `${origin}${path}`,
+    url,
     otherUrl: `${origin}${otherPath}`,
-    running,
-    [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
+    get running() {
+      return running;
+    },
+    async restart() {
+      await running[Symbol.asyncDispose]();
+      running = await start();
+      await waitForAnswer(url, {}, running, options);
+    },
+    async [Symbol.asyncDispose]() {
+      await running[Symbol.asyncDispose]();
+      await rm(storage, { recursive: true, force: true });
+    },
   };
 }
 
@@ -241,11 +287,16 @@ function requireTerms(
       ],
     });
   }
-  const all = readTerms(answer, knownNetworks);
+  const all = readAllTerms(answer, knownNetworks);
   const onNetwork = all.filter((one) => one.network.name === network);
   const payable = onNetwork.filter((one) => sameAddress(one.asset.address, asset));
   const [first] = payable;
-  if (first !== undefined) return ways === undefined ? [first] : ways.map((way) => requireWay(way, payable));
+  const plain = payable.find(({ scheme }) => !keepsChannels(scheme));
+  if (first !== undefined) {
+    // Shops that sell on channels alone get the receiver that those need with the name of the way.
+    if (ways === undefined) return [plain ?? requireWay("", payable)];
+    return ways.map((way) => requireWay(way, payable));
+  }
   if (onNetwork.length > 0) {
     throw new KitError(`The shop wants payment in ${onNetwork[0]?.asset.address}, not in ${asset}`, {
       hints: ["A shop that is started here takes the token from X402_ASSET."],
@@ -271,7 +322,7 @@ function requireWay(name: string, offers: readonly Terms[]): Terms {
   const found = offers.find((one) => wayNameOf(one) === name);
   if (found !== undefined) return found;
   const offered = [...new Set(offers.map(wayNameOf))];
-  throw new KitError(`The shop's 402 has no offer by ${name}`, {
+  throw new KitError(`The shop's 402 has no offer by ${name || "a single payment"}`, {
     hints: [`It has offers by ${offered.join(", ")}: --ways ${offered.join(",")}`],
   });
 }

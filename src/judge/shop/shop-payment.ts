@@ -25,16 +25,16 @@ export function takesLess({ scheme, method }: Pick<Terms, "scheme" | "method">):
   return methodsOf(scheme, method).some((one) => one.takesLess);
 }
 
-/**
- * The offers of a 402 of either version that are paid alone: version 2 has them in a header, version 1 in the body. Buyers who keep
- * channels are not judged here.
- */
-export function readTerms({ headers, body }: Answer, { all }: NetworkRegistry): Terms[] {
+/** The offers of a 402 of either version: version 2 has them in a header, version 1 in the body. */
+export function readAllTerms({ headers, body }: Answer, { all }: NetworkRegistry): Terms[] {
   const networks = all.map((network) => ({ ...network, asset: network.usdc }));
   const challenges = [findChallenge(headers.get("payment-required") ?? ""), findChallenge(parseJson(body))];
-  return challenges
-    .flatMap((challenge) => (challenge === undefined ? [] : readOffers(challenge, networks)))
-    .filter(({ scheme }) => !keepsChannels(scheme));
+  return challenges.flatMap((challenge) => (challenge === undefined ? [] : readOffers(challenge, networks)));
+}
+
+/** Those that are paid alone, and not from a channel. */
+export function readTerms(answer: Answer, known: NetworkRegistry): Terms[] {
+  return readAllTerms(answer, known).filter(({ scheme }) => !keepsChannels(scheme));
 }
 
 /** How a payment deviates from the shop's terms. */

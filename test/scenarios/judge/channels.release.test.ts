@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { channelClientCases } from "../../../src/judge/channels/channel-client-cases.ts";
+import { channelShopCases } from "../../../src/judge/channels/channel-shop-cases.ts";
 import { judgeChannelFacts, runChannelCase } from "../../../src/judge/channels/judge-channel-client.ts";
 import { openShops } from "../../../src/judge/client/case-shop.ts";
 import { runCases } from "../../../src/judge/frame/run-cases.ts";
+import { startFacilitatorLine } from "../../../src/judge/scene/facilitator-line.ts";
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
+import { judgeShopAt } from "../../../src/judge/shop/judge-shop.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import { judge, subject } from "../../support/judge/judge.ts";
 import { judgeTable } from "../../support/judge/judge-tables.ts";
@@ -13,8 +16,17 @@ import {
   startChannelBuyer,
   wrongChannelBuyers,
 } from "../../support/judge/wrong-channel-buyers.ts";
+import {
+  type ChannelShop,
+  goodChannelShop,
+  openChannelShop,
+  wrongChannelShops,
+} from "../../support/judge/wrong-channel-shops.ts";
 
-/* `judge client` for scheme “batch-settlement”: buyers of others, and the table of wrong ones in docs/judge-cases.md. */
+/*
+ * `judge client` and `judge shop` for scheme “batch-settlement”: buyers and shops of others, and the tables of wrong ones in
+ * docs/judge-cases.md.
+ */
 
 const way = "batch-settlement";
 const timeoutMs = 180_000;
@@ -90,4 +102,76 @@ describe.concurrent("buyers of which each has one fault", () => {
 test("the guide has the table of wrong buyers, and no other", () => {
   const rows = wrongChannelBuyers.map(({ fault, foundBy }) => [fault, `\`${foundBy}\``]);
   expect(judgeTable("a client with channels that").toSorted()).toEqual(rows.toSorted());
+});
+
+test.each([
+  ["that keeps its channels in files is good in every case", "files", {}],
+  ["that keeps its channels in memory loses them at a restart", "memory", { restart: "lost_vouchers" }],
+  ["that claims nothing is not judged by its claims", "unclaimed", {}],
+])(
+  "the shop of the public packages %s",
+  async (_what, manner, expected) => {
+    const { code, bad, findings, verdicts } = await judge(
+      "shop",
+      subject("channel-shop", manner),
+      "--ways",
+      way,
+    );
+    expect(bad, JSON.stringify(findings, undefined, 1)).toEqual(expected);
+    expect(Object.keys(verdicts)).toHaveLength(channelShopCases.length);
+    expect(verdicts.withdrawal).toBe(manner === "unclaimed" ? "not_run" : "good");
+    expect(code).toBe(Object.keys(expected).length);
+  },
+  timeoutMs,
+);
+
+test("a shop that sells on channels alone is to be judged by that way", async () => {
+  const judging = judge("shop", subject("channel-shop", "files"));
+  await expect(judging).rejects.toThrow("--ways batch-settlement");
+});
+
+describe.concurrent("shops of which each has one fault", () => {
+  let scene: Scene;
+  beforeAll(async () => {
+    scene = await openScene({ network: "base-sepolia", knownNetworks: builtInNetworks });
+  });
+  afterAll(() => scene[Symbol.asyncDispose]());
+
+  /** The findings about a shop that are bad. */
+  async function judgeOne(shop: ChannelShop) {
+    await using line = await startFacilitatorLine(scene.facilitatorUrl);
+    await using opened = await openChannelShop(shop, scene, way);
+    const { url, restart } = opened;
+    const findings = await judgeShopAt(
+      { url, otherUrl: undefined, scene, line, running: undefined, restart },
+      {
+        ...{ knownNetworks: builtInNetworks, networks: ["base-sepolia"], ways: [way] },
+        ...{ cases: [], channelCases: channelShopCases, redelivers: false, lateMs: 0, timeoutMs: 10_000 },
+        seed: 100 + wrongChannelShops.indexOf(shop),
+        shop: { url, otherUrl: undefined, facilitatorPort: 0 },
+      },
+    );
+    const bad = findings.filter(({ level }) => level !== "good" && level !== "not_run");
+    return {
+      bad: bad.map(({ name }) => name),
+      shown: JSON.stringify(bad.map(({ seen, notes }) => [seen, notes])),
+    };
+  }
+
+  test.each([
+    [goodChannelShop.fault, goodChannelShop, []] as const,
+    ...wrongChannelShops.map((one) => [one.fault, one, [one.foundBy]] as const),
+  ])(
+    "one that has the fault “%s” is found by its case alone",
+    async (_fault, shop, foundBy) => {
+      const { bad, shown } = await judgeOne(shop);
+      expect(bad, shown).toEqual(foundBy);
+    },
+    timeoutMs,
+  );
+});
+
+test("the guide has the table of wrong shops, and no other", () => {
+  const rows = wrongChannelShops.map(({ fault, foundBy }) => [fault, `\`${foundBy}\``]);
+  expect(judgeTable("a shop with channels that").toSorted()).toEqual(rows.toSorted());
 });

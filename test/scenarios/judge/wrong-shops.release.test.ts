@@ -60,7 +60,7 @@ async function judge(
       {
         knownNetworks: builtInNetworks,
         networks: [where.network],
-        ...{ cases: [plain, ...own], redelivers, seed, lateMs: 2_000, timeoutMs: 10_000 },
+        ...{ cases: [plain, ...own], channelCases: [], redelivers, seed, lateMs: 2_000, timeoutMs: 10_000 },
         shop: { url, otherUrl, facilitatorPort: 0 },
         ...(limits !== undefined && { limits }),
       },

@@ -18,7 +18,10 @@ const report = z.object({
 });
 
 /** The command line of a client or shop of the tests, which behaves as it is told. */
-export function subject(kind: "buyer" | "channel-buyer" | "shop" | "public-shop", manner: string): string[] {
+export function subject(
+  kind: "buyer" | "channel-buyer" | "channel-shop" | "shop" | "public-shop",
+  manner: string,
+): string[] {
   return [process.execPath, programFile(`test/support/judge/${kind}.ts`), manner];
 }
 
