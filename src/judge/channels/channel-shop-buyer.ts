@@ -16,6 +16,7 @@ import { headerOf } from "../../payer/sign-payment.ts";
 import type { Address, Hex } from "../../protocol/hex.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { parseUint256 } from "../../protocol/wire-values.ts";
+import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import { NotRun } from "../frame/run-cases.ts";
 import { type CasePayer, payerOf } from "../scene/offers.ts";
@@ -24,9 +25,12 @@ import type { Scene } from "../scene/scene.ts";
 import { isGood } from "../shop/shop-buyer.ts";
 import { type Answer, send, type Terms } from "../shop/shop-payment.ts";
 
-/** How long a shop may take until it has claimed what it sold: it is asked to claim every `claimSeconds`. */
-export const claimWaitMs = 8_000;
+/** How often a shop is asked to claim, and how long its claims are waited for. */
 export const claimSeconds = 2;
+export const claimWaitMs = 8_000;
+
+/** How long a deposit may come after the goods. */
+const depositWaitMs = 5_000;
 
 /** A delivery, with what its receipt says. */
 type Sale = { charged: bigint | undefined; total: bigint | undefined };
@@ -79,6 +83,16 @@ export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...o
     return answer;
   }
 
+  /** What the chain says of the channel once that is so, or the time is over. */
+  async function until(waitMs: number, isSo: (read: Awaited<ReturnType<typeof sums>>) => boolean) {
+    const end = performance.now() + waitMs;
+    for (;;) {
+      const read = await sums();
+      if (isSo(read) || performance.now() > end) return read;
+      await sleep(100);
+    }
+  }
+
   const note = (request: string, answer: string) =>
     void Object.assign(log.begin(request), { payment: "", answer });
 
@@ -91,9 +105,9 @@ export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...o
      * @param options.mayRefuse true if the shop need not sell
      */
     async buy({ most, mayRefuse = false }: { most?: bigint; mayRefuse?: boolean } = {}): Promise<void> {
-      const until = (await scene.now()) + BigInt(terms.validForSeconds);
+      const validUntil = (await scene.now()) + BigInt(terms.validForSeconds);
       for (let attempt = 1; attempt <= 2; attempt++) {
-        const purchase = await own.sign({ ...terms, chainId, transfer, extra, until, most });
+        const purchase = await own.sign({ ...terms, chainId, transfer, extra, until: validUntil, most });
         const { max, words } = read(purchase.payload);
         if (max > record.ceiling) record.ceiling = max;
         const answer = await sendPayload(purchase.payload, words);
@@ -119,25 +133,27 @@ export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...o
         const data = encodeInitiateWithdraw(config, balance - claimed);
         // A claim may have come in between.
         if ((await scene.sendAs(payer.address, batchSettlementAddress, data)) === undefined) continue;
-        note("announces on chain that it withdraws", "withdrawDelay runs");
-        return;
+        return note("announces on chain that it withdraws", "withdrawDelay runs");
       }
+      throw new NotRun("the withdrawal could not be announced", undefined, "not_judged");
     },
     claimed: async () => (await sums()).claimed,
+    /** Reads what was claimed, and what vouchers can be worth: the deposit, which may come soon after the goods. */
+    async settled(): Promise<{ claimed: bigint; ceiling: bigint }> {
+      const { balance, claimed } = await until(depositWaitMs, (one) => one.balance >= charged());
+      return { claimed, ceiling: balance < record.ceiling ? balance : record.ceiling };
+    },
     /** Waits until the shop has claimed what it has charged, or its time is over. */
     async waitForClaims(): Promise<void> {
-      const until = performance.now() + claimWaitMs;
-      let { claimed } = await sums();
-      while (claimed < charged() && performance.now() < until) {
-        await sleep(100);
-        ({ claimed } = await sums());
-      }
+      const { claimed } = await until(claimWaitMs, (one) => one.claimed >= charged());
       record.unclaimed = charged() > claimed ? charged() - claimed : 0n;
       note("reads the chain", `${claimed} were claimed`);
     },
     async restart(): Promise<void> {
       if (options.restart === undefined) throw new NotRun("it needs a shop that is started by a command");
-      await options.restart();
+      await options.restart().catch((error: unknown) => {
+        throw error instanceof KitError ? new NotRun(error.message, undefined, "not_judged") : error;
+      });
       note("restarts the shop", "it listens");
     },
   };

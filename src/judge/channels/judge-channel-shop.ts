@@ -19,7 +19,7 @@ export type ChannelShopFacts = PurchaseFacts & {
   price: bigint;
   /** What each delivery charged, and the channel's total then, by its receipt; undefined where it does not say it. */
   sales: readonly { charged: bigint | undefined; total: bigint | undefined }[];
-  /** The highest voucher that the buyer has signed for a purchase. */
+  /** What the shop can claim in all: the highest voucher that the buyer has signed for a purchase, as far as the deposit covers it. */
   ceiling: bigint;
   /** How many purchases were refused that were covered. */
   refused: number;
@@ -59,7 +59,7 @@ export async function judgeChannelShop(
       ...{ ...place, scene, payer, terms, timeoutMs: answerTimeoutMs },
     });
     await tested.run(buyer);
-    const claimed = await buyer.claimed();
+    const { claimed, ceiling } = await buyer.settled();
     hasClaimed ||= claimed > 0n;
     const { log, ...counted } = record;
     const loss = losses[tested.name];
@@ -69,8 +69,7 @@ export async function judgeChannelShop(
       );
     }
     return {
-      ...counted,
-      claimed,
+      ...{ ...counted, claimed, ceiling },
       price: terms.value,
       loss: hasClaimed ? loss : undefined,
       transfers: await scene.transfersFrom(payer.address),
@@ -149,7 +148,7 @@ function reasonOf(verdict: ChannelShopVerdict, facts: ChannelShopFacts): string 
     case "claimed_more":
       return `it claimed ${claimed}, and its receipts say ${charged}: the buyer loses the difference`;
     case "served_beyond":
-      return `it served for ${charged}, and the buyer's valid vouchers let it claim ${ceiling}: the rest is never paid`;
+      return `it served for ${charged}, and the buyer's vouchers and deposit let it claim ${ceiling}: the rest is never paid`;
     case "lost_vouchers":
       return `${unclaimed} of what it sold were not claimed ${claimWaitMs / 1_000} s after the restart: unless that buyer comes again, they never are`;
     case "ignored_withdrawal":

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { keepsChannels, payableNamed } from "../../methods/method-lists.ts";
+import { keepsChannels, payableNamed, shortNames } from "../../methods/method-lists.ts";
 import { sameAddress } from "../../protocol/hex.ts";
 import type { NetworkRegistry } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
@@ -293,9 +293,9 @@ function requireTerms(
   const [first] = payable;
   const plain = payable.find(({ scheme }) => !keepsChannels(scheme));
   if (first !== undefined) {
-    // Shops that sell on channels alone get the receiver that those need with the name of the way.
-    if (ways === undefined) return [plain ?? requireWay("", payable)];
-    return ways.map((way) => requireWay(way, payable));
+    // A shop that sells on channels alone is started with another receiver, so that the way must be named.
+    const usual = plain === undefined ? shortNames.slice(0, 1) : [wayNameOf(plain)];
+    return (ways ?? usual).map((way) => requireWay(way, payable));
   }
   if (onNetwork.length > 0) {
     throw new KitError(`The shop wants payment in ${onNetwork[0]?.asset.address}, not in ${asset}`, {
@@ -322,7 +322,7 @@ function requireWay(name: string, offers: readonly Terms[]): Terms {
   const found = offers.find((one) => wayNameOf(one) === name);
   if (found !== undefined) return found;
   const offered = [...new Set(offers.map(wayNameOf))];
-  throw new KitError(`The shop's 402 has no offer by ${name || "a single payment"}`, {
+  throw new KitError(`The shop's 402 has no offer by ${name}`, {
     hints: [`It has offers by ${offered.join(", ")}: --ways ${offered.join(",")}`],
   });
 }

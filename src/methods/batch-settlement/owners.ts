@@ -32,12 +32,15 @@ export function ownedChannels(
         ids: [],
         opens: false,
         receiver: { receiver: payment.payTo, token: payment.asset },
-        refuse: () =>
-          channelInvalid(
+        // Nobody has signed a payout, or can sign it again.
+        refuse: () => ({
+          ...channelInvalid(
             "receiver_mismatch",
             " has no channel that this organization has opened",
             "receiver",
           ),
+          situation: "pay_to_not_accepted",
+        }),
       };
     default:
       return ownedPurchase(payment, network);

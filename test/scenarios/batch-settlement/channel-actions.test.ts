@@ -134,7 +134,10 @@ describe("a channel is of use to the organization alone that opened it", () => {
       { type: "settle", receiver, token: chain.asset.address },
     ];
     for (const payload of others) {
-      expect(await asRival("settle", actionBody(receiver, payload))).toMatchObject({ success: false });
+      // Signing again would not make the channel theirs.
+      expect(await asRival("settle", actionBody(receiver, payload))).toMatchObject({
+        ...{ success: false, nextAction: "fix_request" },
+      });
     }
     expect(await sent()).toBe(before);
     expect(await readChannelState(chain, id)).toEqual([10_000n, 0n]);

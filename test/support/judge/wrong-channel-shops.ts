@@ -33,6 +33,8 @@ export type ChannelShop = {
   claimsAll?: boolean;
   /** Purchases that it serves without a look at anything else. */
   serves?(purchase: Purchase): boolean;
+  /** True if it submits no deposits. */
+  keepsDeposits?: boolean;
   /** A reason of its facilitator to which it pays no heed. */
   ignores?: string;
   /** What a restart does to it. */
@@ -61,6 +63,7 @@ export const wrongChannelShops: readonly ChannelShop[] = [
     claimsAll: true,
   },
   { fault: "says nothing of what it charges", foundBy: "on-one-channel", hasNoReceipts: true },
+  { fault: "serves, and never submits the deposit", foundBy: "on-one-channel", keepsDeposits: true },
   {
     fault: "never compares a voucher with what it has charged",
     foundBy: "beyond-ceiling",
@@ -107,7 +110,7 @@ export async function openChannelShop(shop: ChannelShop, scene: Scene, way: stri
       const refused = await book.refusal(payment);
       if (refused !== undefined && refused !== shop.ignores) return ask(book.challenge(refused));
       if (max < charged + price) return ask(book.correction(payment));
-      const failed = await book.settle(payment);
+      const failed = shop.keepsDeposits === true ? undefined : await book.settle(payment);
       if (failed !== undefined) return ask(book.challenge(failed));
     }
     const amount = shop.amount?.(price) ?? price;

@@ -13,7 +13,6 @@ import {
   encodeClaimWithSignature,
   encodeDeposit,
   encodeErc3009Data,
-  encodeFinalizeWithdraw,
   encodeInitiateWithdraw,
   encodeMulticall,
   encodePermit2Data,
@@ -60,9 +59,6 @@ test("calldata is what viem makes of the ABI", () => {
   expect(encodeRefund(channel, { amount: 4n, nonce: 1n, signature })).toBe(refund);
   expect(encodeInitiateWithdraw(channel, 5n)).toBe(
     encodeFunctionData({ abi, functionName: "initiateWithdraw", args: [channel, 5n] }),
-  );
-  expect(encodeFinalizeWithdraw(channel)).toBe(
-    encodeFunctionData({ abi, functionName: "finalizeWithdraw", args: [channel] }),
   );
   expect(encodeMulticall([refund, "0x12"])).toBe(
     encodeFunctionData({ abi, functionName: "multicall", args: [[refund, "0x12"]] }),

@@ -19,7 +19,6 @@ const selectors = {
   settle: selector("settle(address,address)"),
   refundWithSignature: selector(`refundWithSignature(${config},uint128,uint256,bytes)`),
   initiateWithdraw: selector(`initiateWithdraw(${config},uint128)`),
-  finalizeWithdraw: selector(`finalizeWithdraw(${config})`),
   multicall: selector("multicall(bytes[])"),
   aggregate3: selector("aggregate3((address,bool,bytes)[])"),
 } as const;
@@ -107,11 +106,6 @@ export function encodeRefund(
 /** `initiateWithdraw(config, amount)`, by which a payer announces that it takes so much back. */
 export function encodeInitiateWithdraw(channel: ChannelConfig, amount: bigint): Hex {
   return `${selectors.initiateWithdraw}${configWords(channel)}${uintWord(amount)}`;
-}
-
-/** `finalizeWithdraw(config)`, by which a payer takes back what it has announced. */
-export function encodeFinalizeWithdraw(channel: ChannelConfig): Hex {
-  return `${selectors.finalizeWithdraw}${configWords(channel)}`;
 }
 
 /** `multicall(data)`: several calls of the contract, all or none. */
