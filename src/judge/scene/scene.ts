@@ -1,4 +1,4 @@
-import { encodeFunctionData, parseAbi } from "viem";
+import { BaseError, ExecutionRevertedError, encodeFunctionData, parseAbi } from "viem";
 import { askNode } from "../../chain/rpc/calls.ts";
 import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import { methodNamed, payableNamed, shortNames } from "../../methods/method-lists.ts";
@@ -234,8 +234,12 @@ async function send(
     const hash = await client.sendTransaction({ account: sender, to, data });
     const { status } = await client.waitForTransactionReceipt({ hash });
     return status === "success" ? hash : undefined;
-  } catch {
-    return undefined;
+  } catch (error) {
+    // Anything else says nothing about the client or the shop that is judged.
+    const isRefused =
+      error instanceof BaseError && error.walk((one) => one instanceof ExecutionRevertedError);
+    if (isRefused) return undefined;
+    throw error;
   }
 }
 

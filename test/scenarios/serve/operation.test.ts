@@ -234,7 +234,7 @@ describe("rate limits", () => {
         ),
       );
       // 503 is the word of a process that its machine leaves too little time, whoever asks.
-      expect(new Set(statuses.filter((status) => status !== 503))).toEqual(new Set([200]));
+      expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
     }
   });
 
