@@ -13,7 +13,6 @@ import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { wrapForUndeployed } from "../../../src/payer/undeployed-wallet.ts";
 import { isDecidedBy } from "../../../src/protocol/catalogue.ts";
-import { channelReason } from "../../../src/protocol/channel-reasons.ts";
 import { isCause } from "../../../src/protocol/mistakes.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import {
@@ -185,9 +184,9 @@ async function findSilent(body: Body, operation: Operation): Promise<string | un
   const { situation } = answer;
   const isRefused = answer.isValid === false || answer.success === false;
   if (!isRefused) return causes.length === 0 ? undefined : `good, but ${causes[0]?.mistake}`;
-  // What the chain and the ledger decide is not in the request: such as who opened a channel.
+  // What the chain and the ledger decide is not in the request. Where any receiver is paid, who opened its channel is left.
   const isElsewhere = isDecidedBy({ situation }, "code", "state", "ledger");
-  if (isElsewhere || reason === channelReason("authorizer_address_mismatch")) return undefined;
+  if (isElsewhere || situation === "pay_to_not_accepted") return undefined;
   const [first] = causes;
   return first?.situation === situation && (first?.reason ?? reason) === reason
     ? undefined
