@@ -10,8 +10,6 @@ export const programs = [
   "test/support/crash/service-child.ts",
   "test/support/harness/create-and-wait.ts",
   "test/support/judge/buyer.ts",
-  "test/support/judge/channel-buyer.ts",
-  "test/support/judge/channel-shop.ts",
   "test/support/judge/public-shop.ts",
   "test/support/judge/shop.ts",
   "test/support/ledger/claim-many.ts",

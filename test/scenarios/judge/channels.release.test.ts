@@ -8,7 +8,7 @@ import { startFacilitatorLine } from "../../../src/judge/scene/facilitator-line.
 import { openScene, type Scene } from "../../../src/judge/scene/scene.ts";
 import { judgeShopAt } from "../../../src/judge/shop/judge-shop.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
-import { judge, subject } from "../../support/judge/judge.ts";
+import { channelSubject, judge } from "../../support/judge/judge.ts";
 import { judgeTable } from "../../support/judge/judge-tables.ts";
 import {
   type ChannelBuyer,
@@ -40,7 +40,7 @@ test.each([
   async (_what, manner, expected) => {
     const { code, bad, findings, verdicts } = await judge(
       "client",
-      subject("channel-buyer", manner),
+      channelSubject("buyer", manner),
       "--ways",
       way,
     );
@@ -52,7 +52,7 @@ test.each([
 );
 
 test("a buyer that buys once is told to buy as often as it was asked", async () => {
-  const judging = judge("client", subject("channel-buyer", "once"), "--ways", way);
+  const judging = judge("client", channelSubject("buyer", "once"), "--ways", way);
   await expect(judging).rejects.toThrow("X402_PURCHASES");
 });
 
@@ -113,7 +113,7 @@ test.each([
   async (_what, manner, expected) => {
     const { code, bad, findings, verdicts } = await judge(
       "shop",
-      subject("channel-shop", manner),
+      channelSubject("shop", manner),
       "--ways",
       way,
     );
@@ -126,7 +126,7 @@ test.each([
 );
 
 test("a shop that sells on channels alone is to be judged by that way", async () => {
-  const judging = judge("shop", subject("channel-shop", "files"));
+  const judging = judge("shop", channelSubject("shop", "files"));
   await expect(judging).rejects.toThrow("--ways batch-settlement");
 });
 

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { z } from "zod";
 import { childEnvironment } from "../child-environment.ts";
 import { programFile } from "../programs.ts";
@@ -18,11 +19,15 @@ const report = z.object({
 });
 
 /** The command line of a client or shop of the tests, which behaves as it is told. */
-export function subject(
-  kind: "buyer" | "channel-buyer" | "channel-shop" | "shop" | "public-shop",
-  manner: string,
-): string[] {
+export function subject(kind: "buyer" | "shop" | "public-shop", manner: string): string[] {
   return [process.execPath, programFile(`test/support/judge/${kind}.ts`), manner];
+}
+
+/**
+ * The same of one with channels. Not a bundled program: all of viem would be in its file, and who imports that late would start it.
+ */
+export function channelSubject(kind: "buyer" | "shop", manner: string): string[] {
+  return [process.execPath, join(import.meta.dirname, `channel-${kind}.ts`), manner];
 }
 
 /** Judges a command; returns the exit code and the verdict of each case. */
