@@ -55,7 +55,7 @@ export const reasonTexts: Readonly<
   },
   unsupported_scheme: {
     meaning: "The scheme is neither “exact” nor, in version 2, “upto” or “batch-settlement”.",
-    fix: 'Use scheme "exact", or "upto" in version 2.',
+    fix: 'Use scheme "exact"; in version 2 also "upto" or "batch-settlement".',
   },
   invalid_network: {
     meaning: "The network is unknown or not served here, or payment and requirements name different ones.",

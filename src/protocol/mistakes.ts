@@ -410,7 +410,7 @@ export const mistakes = {
     rank: 2,
     title: "The challenge offers nothing that this facilitator settles",
     why: "Each entry of `accepts` has another scheme, network, asset or payTo.",
-    fix: 'Offer scheme "exact", "upto" or "batch-settlement" on a supported network with its USDC, and as payTo the facilitator contract, unless PAY_TO allows others.',
+    fix: 'Offer scheme "exact" or "upto" on a supported network with its USDC, and as payTo the facilitator contract, unless PAY_TO allows others; "batch-settlement" pays only others.',
   },
   "answer-lost": {
     rank: 4,
