@@ -235,6 +235,9 @@ describe("rate limits", () => {
       );
       // 503 is the word of a process that its machine leaves too little time, whoever asks.
       expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+      await expect
+        .poll(async () => (await post(`${command.url}/${operation}`, unknownVersion)).status)
+        .toBe(200);
     }
   });
 
