@@ -79,7 +79,7 @@ async function plan(
   const transaction = depositTransaction(call);
   // A deposit that was made needs no approval any more.
   return settledBy === undefined
-    ? { call, transaction, effect: depositEffect(call.payment), ...byApproval, extra }
+    ? { call, transaction, effect: depositEffect(call.payment, transaction), ...byApproval, extra }
     : { call, transaction, settledBy, extra };
 }
 

@@ -58,9 +58,8 @@ export function depositTransaction({ payment }: Pick<SettleCall, "payment">): Tr
 }
 
 /** The effect of a deposit with a deployment, which a chain without Multicall3 would not have. */
-export function depositEffect(payment: SignedPayment): Effect | undefined {
+export function depositEffect(payment: SignedPayment, { to, data, gas }: Transaction): Effect | undefined {
   if (deployment(payment) === undefined) return undefined;
-  const { to, data, gas } = depositTransaction({ payment });
   const held = balanceIn(depositOf(payment).voucher.channelId);
   return {
     views: [held, { target: to, data, gas: Number(gas), changes: true }, held],
