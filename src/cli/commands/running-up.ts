@@ -249,7 +249,7 @@ export const stateSave = defineCommand({
     await findHarness(from);
     const session = await createControlClient(from).session();
     await writeState(file, session);
-    // What a shop asks for on its channels is named by the shop's own address, which has signed nothing.
+    // A shop's actions on its channels are named by its own address, which has signed nothing.
     const paid = session.rows.settlements?.filter(({ payer, recipient }) => payer !== recipient);
     const payers = new Set(paid?.map(({ payer }) => `${payer}`));
     const strangers = [...payers].filter((payer) => nameOfTestPayer(payer) === undefined);

@@ -4,8 +4,8 @@ import { channelPayloadSchema } from "../../methods/batch-settlement/channel-sch
 import type { WrittenRequirements } from "../../methods/build-request.ts";
 import type { Hex } from "../../protocol/hex.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
-import { requestJson } from "../../util/http-client.ts";
-import { membersOf } from "../../util/json.ts";
+import { membersOf, parseJson } from "../../util/json.ts";
+import { postPayment } from "../scene/offers.ts";
 
 /*
  * A shop's book of channels: the newest voucher of each, and how much of it was charged. The shops of `judge client` keep one.
@@ -51,7 +51,7 @@ type BookOptions = {
   /** Ends in `/v1`. */
   facilitatorUrl: string;
   apiKey: string;
-  /** What is sold, as the 402 has it. */
+  /** The offer of the 402. */
   requirements: WrittenRequirements & { amount: string };
   resource: string;
 };
@@ -65,12 +65,9 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
   const { network } = requirements;
 
   async function ask(operation: "verify" | "settle", paymentPayload: object) {
-    const { body } = await requestJson(`${facilitatorUrl}/${operation}`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${apiKey}` },
-      body: { x402Version: 2, paymentPayload, paymentRequirements: requirements },
-    });
-    return membersOf(body);
+    const body = { x402Version: 2, paymentPayload, paymentRequirements: requirements };
+    const answer = await postPayment(operation, facilitatorUrl, apiKey, JSON.stringify(body));
+    return membersOf(parseJson(answer.text));
   }
 
   function channelOf({ id }: Pick<ChannelPayment, "id">): BookedChannel {
@@ -82,8 +79,12 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
   const isDeposited = ({ deposit }: ChannelPayment) => deposit !== undefined && deposited.has(deposit.key);
 
   const stateOf = ({ id }: ChannelPayment, charged: bigint) => ({
-    ...{ channelId: id, balance: `${channelOf({ id }).balance}`, totalClaimed: "0", withdrawRequestedAt: 0 },
-    ...{ refundNonce: "0", chargedCumulativeAmount: `${charged}` },
+    channelId: id,
+    balance: `${channelOf({ id }).balance}`,
+    totalClaimed: "0",
+    withdrawRequestedAt: 0,
+    refundNonce: "0",
+    chargedCumulativeAmount: `${charged}`,
   });
 
   return {

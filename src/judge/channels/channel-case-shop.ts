@@ -6,7 +6,7 @@ import { createExchangeLog, type Exchange } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
 import { type ChannelBook, type ChannelPayment, readChannelPayment } from "./channel-book.ts";
 
-/** What a shop counts about the client of a case. */
+/** The shop's counts of the client of a case. */
 export type ChannelCounts = {
   /** The amount of each different deposit that was signed. */
   deposits: readonly bigint[];

@@ -55,9 +55,8 @@ export async function judgeChannelShop(
     signal?.throwIfAborted();
     const payer = payerOf(seed, `shop/${terms.network.name}/${way}/${tested.name}`);
     await scene.fund(payer, { way });
-    const { buyer, record } = createChannelShopBuyer({
-      ...{ ...place, scene, payer, terms, timeoutMs: answerTimeoutMs },
-    });
+    const timeoutMs = answerTimeoutMs;
+    const { buyer, record } = createChannelShopBuyer({ ...place, scene, payer, terms, timeoutMs });
     await tested.run(buyer);
     const { claimed, ceiling } = await buyer.settled();
     hasClaimed ||= claimed > 0n;
@@ -69,7 +68,9 @@ export async function judgeChannelShop(
       );
     }
     return {
-      ...{ ...counted, claimed, ceiling },
+      ...counted,
+      claimed,
+      ceiling,
       price: terms.value,
       loss: hasClaimed ? loss : undefined,
       transfers: await scene.transfersFrom(payer.address),
@@ -114,7 +115,9 @@ export function judgeChannelShopFacts(facts: ChannelShopFacts): Verdict & { verd
   const isUnknown = why === undefined && facts.unclaimed > 0n;
   const unknown = `it had claimed nothing ${claimWaitMs / 1_000} s later, so that its claims were not judged`;
   return {
-    ...{ verdict, ...verdicts[verdict], seen: describePurchase(facts) },
+    verdict,
+    ...verdicts[verdict],
+    seen: describePurchase(facts),
     notes: [...(why === undefined ? [] : [why]), ...(isUnknown ? [unknown] : [])],
   };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type Hex, sameAddress } from "../../protocol/hex.ts";
-import { postSettle, type ReceivedPayment } from "../scene/offers.ts";
+import { postPayment, type ReceivedPayment } from "../scene/offers.ts";
 import type { ShopScene } from "../scene/scene.ts";
 
 const settleAnswer = z.looseObject({
@@ -33,7 +33,7 @@ export function createShopSettling(scene: ShopScene, received: ReadonlyMap<Hex, 
         ? { ...refused, reason: "invalid_payload" }
         : { success: true, transaction, reason: "", isPending: false };
     }
-    const { headers, text } = await postSettle(scene.facilitatorUrl, scene.apiKey, body);
+    const { headers, text } = await postPayment("settle", scene.facilitatorUrl, scene.apiKey, body);
     const isPending = headers["x-settlement-state"] === "pending";
     const { success, transaction, errorReason } = settleAnswer.parse(JSON.parse(text));
     return { success, transaction, reason: success ? "" : errorReason, isPending };

@@ -8,6 +8,7 @@ import { checkClaimed } from "../../protocol/checks.ts";
 import { type Address, type Hex, keccak256Text } from "../../protocol/hex.ts";
 import { type Asset, addToBuiltIn, type Network } from "../../protocol/networks.ts";
 import { decodeHeader, encodeHeader } from "../../protocol/payment-headers.ts";
+import type { Operation } from "../../protocol/problems.ts";
 import { refusals } from "../../protocol/refusals.ts";
 import type { X402Version } from "../../protocol/requests.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
@@ -138,9 +139,14 @@ function readFor(offer: Offer, paymentPayload: unknown, resource: string): Recei
   return { ...written, signed, offer, body: JSON.stringify(body), misfit };
 }
 
-/** Has the facilitator settle. */
-export function postSettle(facilitatorUrl: string, apiKey: string, body: string): Promise<HttpAnswer> {
-  return sendHttp(`${facilitatorUrl}/settle`, {
+/** Has the facilitator verify or settle. */
+export function postPayment(
+  operation: Operation,
+  facilitatorUrl: string,
+  apiKey: string,
+  body: string,
+): Promise<HttpAnswer> {
+  return sendHttp(`${facilitatorUrl}/${operation}`, {
     method: "POST",
     headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
     body,

@@ -15,7 +15,7 @@ import {
 } from "../../protocol/networks.ts";
 import { KitError } from "../../util/errors.ts";
 import { startFacilitatorLine } from "./facilitator-line.ts";
-import { type CasePayer, type Offer, postSettle, type ReceivedPayment, stranger } from "./offers.ts";
+import { type CasePayer, type Offer, postPayment, type ReceivedPayment, stranger } from "./offers.ts";
 import { readTransfers, type Transfer } from "./transfers.ts";
 
 /** The price of a shop: a hundredth of the token, 0.01 USDC. */
@@ -184,7 +184,7 @@ export async function openScene(options: SceneOptions) {
         await passed.forwardAndLose();
         return "reset";
       };
-      await postSettle(line.url, harness.organization.apiKey, body).catch(() => {});
+      await postPayment("settle", line.url, harness.organization.apiKey, body).catch(() => {});
     },
     now: () => chain.now(),
     /** Moves the chain's time. */

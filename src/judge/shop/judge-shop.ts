@@ -68,7 +68,11 @@ export async function judgeShop(
     const place = started ?? ("url" in shop ? shop : { url: "", otherUrl: undefined });
     const findings = await judgeShopAt(
       {
-        ...{ url: place.url, otherUrl: place.otherUrl, scene, line, restart: started?.restart },
+        url: place.url,
+        otherUrl: place.otherUrl,
+        scene,
+        line,
+        restart: started?.restart,
         // Another one after a restart.
         get running() {
           return started?.running;
