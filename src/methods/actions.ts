@@ -27,6 +27,8 @@ export type OwnedChannels = {
   ids: readonly Hex[];
   /** True if the payment may open one of them. */
   opens: boolean;
+  /** True if it only takes out what was deposited before. */
+  releases: boolean;
   receiver?: { receiver: Address; token: Address };
   /** The refusal for other organizations. */
   refuse(): Invalid;

@@ -5,12 +5,12 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import type { OwnedChannels } from "../actions.ts";
 import { channelId } from "./channel.ts";
 import type { ChannelSource } from "./channel-source.ts";
-import { channelMethods, channelOf, claimOf, refundOf } from "./payloads.ts";
+import { channelMethods, channelOf, claimOf, refundOf, voucherOf } from "./payloads.ts";
 
 /** The channels that only the organization may use a payment on that opened them; undefined where any may. */
 export function ownedChannels(
   payment: SignedPayment,
-  network: Pick<ChannelSource["network"], "chainId" | "receiverAuthorizer">,
+  network: Pick<ChannelSource["network"], "chainId" | "authorizers">,
 ): OwnedChannels | undefined {
   const { chainId } = network;
   switch (payment.method) {
@@ -18,19 +18,20 @@ export function ownedChannels(
       const { claims, signature } = claimOf(payment);
       if (signature !== "0x") return undefined;
       const ids = claims.map(({ channel }) => channelId(channel, chainId));
-      return { ids, opens: false, refuse: refuseStranger };
+      return { ids, opens: false, releases: true, refuse: refuseStranger };
     }
     case channelMethods.refund: {
       const { config, signature, claims, claimSignature } = refundOf(payment);
       const isSigned = signature !== "0x" && (claims.length === 0 || claimSignature !== "0x");
       return isSigned
         ? undefined
-        : { ids: [channelId(config, chainId)], opens: false, refuse: refuseStranger };
+        : { ids: [channelId(config, chainId)], opens: false, releases: true, refuse: refuseStranger };
     }
     case channelMethods.settle:
       return {
         ids: [],
         opens: false,
+        releases: true,
         receiver: { receiver: payment.payTo, token: payment.asset },
         // Nobody has signed a payout, or can sign it again.
         refuse: () => ({
@@ -53,18 +54,19 @@ export function ownedChannels(
  */
 function ownedPurchase(
   payment: SignedPayment,
-  { receiverAuthorizer }: Pick<ChannelSource["network"], "receiverAuthorizer">,
+  { authorizers = [] }: Pick<ChannelSource["network"], "authorizers">,
 ): OwnedChannels | undefined {
   const { config, voucher } = channelOf(payment);
-  if (receiverAuthorizer === undefined || !sameAddress(config.receiverAuthorizer, receiverAuthorizer))
-    return undefined;
+  if (!authorizers.some(({ address }) => sameAddress(address, config.receiverAuthorizer))) return undefined;
   const refuse = () =>
     channelInvalid(
       "receiver_authorizer_mismatch",
       " is the facilitator's, and the channel was not opened with an API key of this organization",
       "channelConfig.receiverAuthorizer",
     );
-  return { ids: [voucher.channelId], opens: payment.method !== channelMethods.voucher, refuse };
+  const isVoucher = payment.method === channelMethods.voucher;
+  const releases = isVoucher && voucherOf(payment).isRefund;
+  return { ids: [voucher.channelId], opens: !isVoucher, releases, refuse };
 }
 
 /** For organizations that did not open a channel: without its shop's own signature, only the one that did may ask. */

@@ -1,8 +1,9 @@
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { nameRequest, type OwnedChannels, refuseForeign } from "../../methods/actions.ts";
+import { type ChannelOwners, nameRequest, type OwnedChannels, refuseForeign } from "../../methods/actions.ts";
 import type { Settling } from "../../methods/on-chain/settling.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
+import type { Address } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isOpen } from "../../protocol/settlement-rules.ts";
 import type { Caller } from "../organizations/organizations.ts";
@@ -18,13 +19,32 @@ export async function refuseForeignChannel(
   { chainId, name }: NetworkConfig,
 ): Promise<Invalid | undefined> {
   if (caller === null) return owned.refuse();
-  const { id: organizationId, recipients } = caller.organization;
-  return refuseForeign(owned, {
+  const { id, recipients } = caller.organization;
+  return refuseForeign(owned, ownersFor(channels, chainId, id, recipients[name]));
+}
+
+/** Returns true if all channels were opened with an API key of the organization, as the ledger knows. */
+export async function hasOpened(
+  { channels }: Pick<Ledger, "channels">,
+  owned: OwnedChannels,
+  { organization: { id } }: Caller,
+  chainId: number,
+): Promise<boolean> {
+  return (await refuseForeign(owned, ownersFor(channels, chainId, id))) === undefined;
+}
+
+function ownersFor(
+  channels: Ledger["channels"],
+  chainId: number,
+  organizationId: string,
+  recipient?: Address,
+): ChannelOwners {
+  return {
     organizationId,
-    recipient: recipients[name],
+    recipient,
     ownersOf: (ids) => channels.ownersOf(chainId, ids),
     hasReceiver: (receiver, asset) => channels.hasReceiver(organizationId, { chainId, receiver, asset }),
-  });
+  };
 }
 
 /** Settlements for one receiver that are looked at for a request that may be the same. */
