@@ -71,7 +71,7 @@ export type ChannelMoves = {
   moves: readonly ChannelMove[];
 };
 
-/** `channel` is its id; for what is paid out, which has no channel, null. */
+/** `channel` is its id; for what is paid out, which has no channel, null. `amount` of a claim is the new total. */
 export type ChannelMove = {
   kind: "deposit" | "claim" | "refund" | "settle";
   channel: Hex | null;
