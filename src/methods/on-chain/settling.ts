@@ -202,8 +202,8 @@ export type Settling = {
    * open, or of a new one. `known` is what the organization has asked for before; `chain` is undefined where its network is not served.
    */
   identify?(chain: Chain | undefined, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
-  /** The channels that only the organization may use a payment on that opened them; none by default. */
-  ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels | undefined;
+  /** The channels that a payment is about, which may be those of one organization; none by default. */
+  ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels;
   /** How payers announce withdrawals from the channels that its payments open. */
   readonly withdrawals?: WithdrawalLogs;
   /** The effect of a payment on channels, for the ledger; none by default. */

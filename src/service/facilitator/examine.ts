@@ -19,6 +19,7 @@ import { isClaimedAs } from "../../protocol/settlement-rules.ts";
 import { refuseAsReference } from "../../protocol/strictness.ts";
 import { ForbiddenError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization } from "../organizations/organizations.ts";
+import { withOpenChannels } from "./channel-owners.ts";
 import type { FacilitatorContext, Lanes } from "./context.ts";
 import { bindingOf, isBound } from "./idempotent.ts";
 import { createOrder, notServed, through } from "./lanes.ts";
@@ -129,7 +130,8 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
         trail.publish();
         throw new ForbiddenError(problem);
       };
-      const network = forPayment(chain.network, request.payment, checking.method);
+      const offered = forPayment(chain.network, request.payment, checking.method);
+      const network = await withOpenChannels(offered, request.payment, caller, { ledger, ways });
       const refusal = checkTerms(request, network, checking, note);
       if (refusal !== undefined) return object(refused, refusal);
       const unlike = refuseAsReference(request, network);
