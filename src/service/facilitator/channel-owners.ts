@@ -3,7 +3,6 @@ import type { Ledger } from "../../ledger/ledger.ts";
 import { type ChannelOwners, nameRequest, type OwnedChannels, refuseForeign } from "../../methods/actions.ts";
 import type { Settling } from "../../methods/on-chain/settling.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import type { Address } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isOpen } from "../../protocol/settlement-rules.ts";
 import type { Caller } from "../organizations/organizations.ts";
@@ -18,33 +17,33 @@ export async function refuseForeignChannel(
   caller: Caller | null,
   { chainId, name }: NetworkConfig,
 ): Promise<Invalid | undefined> {
-  if (caller === null) return owned.refuse();
-  const { id, recipients } = caller.organization;
-  return refuseForeign(owned, ownersFor(channels, chainId, id, recipients[name]));
-}
-
-/** Returns true if all channels were opened with an API key of the organization, as the ledger knows. */
-export async function hasOpened(
-  { channels }: Pick<Ledger, "channels">,
-  owned: OwnedChannels,
-  { organization: { id } }: Caller,
-  chainId: number,
-): Promise<boolean> {
-  return (await refuseForeign(owned, ownersFor(channels, chainId, id))) === undefined;
+  if (caller === null) return owned.isForAll ? undefined : owned.refuse();
+  const { recipients } = caller.organization;
+  return refuseForeign(owned, { recipient: recipients[name], ...ownersFor(channels, caller, chainId) });
 }
 
 function ownersFor(
   channels: Ledger["channels"],
+  { organization: { id: organizationId } }: Caller,
   chainId: number,
-  organizationId: string,
-  recipient?: Address,
-): ChannelOwners {
+): Omit<ChannelOwners, "recipient"> {
   return {
     organizationId,
-    recipient,
     ownersOf: (ids) => channels.ownersOf(chainId, ids),
     hasReceiver: (receiver, asset) => channels.hasReceiver(organizationId, { chainId, receiver, asset }),
   };
+}
+
+/** Returns true if an organization has opened each channel that a payment is about. */
+export async function hasOpened(
+  { channels }: Pick<Ledger, "channels">,
+  { ids, receiver: of }: OwnedChannels,
+  caller: Caller,
+  chainId: number,
+): Promise<boolean> {
+  const { organizationId, ownersOf, hasReceiver } = ownersFor(channels, caller, chainId);
+  if (of !== undefined) return hasReceiver(of.receiver, of.token);
+  return (await ownersOf(ids)).every((owner) => owner === organizationId);
 }
 
 /** Settlements for one receiver that are looked at for a request that may be the same. */
