@@ -361,6 +361,11 @@ describe("refuses", () => {
       "SPONSOR_PRIVATE_KEY: is the key of another account of the service",
     ],
     [
+      "an authorizer for an unknown network",
+      { AUTHORIZER_PRIVATE_KEY: `${sponsorKey},bass=${sponsorKey}` },
+      "AUTHORIZER_PRIVATE_KEY: the 2nd key is not for a known network",
+    ],
+    [
       "an operator as the authorizer",
       { AUTHORIZER_PRIVATE_KEY: `${sponsorKey},${key}` },
       "AUTHORIZER_PRIVATE_KEY: is the key of another account of the service",

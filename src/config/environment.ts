@@ -11,7 +11,7 @@ import {
   settleWaitDefaultsMs,
 } from "./serve-config.ts";
 import { readContracts, readFeeCaps, readRpcUrls, readServedNetworks } from "./served-networks.ts";
-import { warnOfClearText } from "./values.ts";
+import { type NetworkKey, warnOfClearText } from "./values.ts";
 import {
   createConfigurationReader,
   type Environment,
@@ -217,14 +217,14 @@ function readSponsorKey(
 }
 
 /** The keys that sign for receivers of channels, which must send nothing. */
-function readAuthorizerKeys(reader: VariableReader, operators: Operators | undefined): readonly Hex[] {
+function readAuthorizerKeys(reader: VariableReader, operators: Operators | undefined): readonly NetworkKey[] {
   const keys = reader.read("AUTHORIZER_PRIVATE_KEY") ?? [];
   const others = [
     reader.read("RECOVERER_PRIVATE_KEY"),
     reader.read("SPONSOR_PRIVATE_KEY"),
     ...(operators?.kind === "local" ? operators.privateKeys : []),
   ];
-  if (keys.some((key) => others.includes(key))) {
+  if (keys.some(({ key }) => others.includes(key))) {
     reader.refuse(
       "AUTHORIZER_PRIVATE_KEY",
       "is the key of another account of the service; use one of its own",

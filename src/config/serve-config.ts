@@ -4,7 +4,7 @@ import type { Network } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import type { CorsOrigins } from "../protocol/routes.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
-import type { LogLevel, RequestRate, TrustProxy } from "./values.ts";
+import type { LogLevel, NetworkKey, RequestRate, TrustProxy } from "./values.ts";
 
 /** Where the operators' keys are. At least one operator; several take turns. */
 export type Operators =
@@ -19,8 +19,8 @@ export type ServeConfig = {
   readonly recovererKey: Hex | undefined;
   /** The key of the account that gives payers gas money for their approvals. */
   readonly sponsorKey: Hex | undefined;
-  /** The keys that sign claims and refunds of channels for shops: the one that is offered, and those before it. */
-  readonly authorizerKeys: readonly Hex[];
+  /** The keys that sign claims and refunds of channels for shops. */
+  readonly authorizerKeys: readonly NetworkKey[];
   readonly databaseUrl: string;
   readonly apiKeyPepper: string;
   readonly host: string;

@@ -152,6 +152,27 @@ export function readPrivateKey(text: string): Hex {
   return key;
 }
 
+/** A key, and the network for which alone it is; undefined for all. */
+export type NetworkKey = { network: NetworkName | undefined; key: Hex };
+
+/** Reads keys separated by commas: `0x…` for all networks, `base=0x…` for one. No message shows a part of one. */
+export function readNetworkKeys(
+  text: string,
+  known: NetworkRegistry = builtInNetworks,
+): readonly [NetworkKey, ...NetworkKey[]] {
+  const read = (entry: string): NetworkKey => {
+    const at = entry.indexOf("=");
+    const key = readPrivateKey(entry.slice(at + 1).trim());
+    if (at === -1) return { network: undefined, key };
+    const name = entry.slice(0, at).trim();
+    const network = (known.named(name) ?? known.find(name, 2))?.name;
+    if (network === undefined)
+      throw new InvalidValue(`is not for a known network: ${known.names.join(", ")}`);
+    return { network, key };
+  };
+  return readList("key", read, ({ network, key }) => `${network} ${key}`)(text);
+}
+
 /** Says of a text why it is no private key, without showing a part of it. */
 function describeNoKey(text: string): string {
   if (/["'`]/.test(text)) return ": it has quotes around it, leave them out";

@@ -7,6 +7,7 @@ import type { Database } from "../../ledger/database/database.ts";
 import type { Metrics } from "../../observe/metrics/metrics.ts";
 import { createMetrics } from "../../observe/metrics/metrics.ts";
 import type { Timeline } from "../../observe/timeline/timeline.ts";
+import type { NetworkName } from "../../protocol/networks.ts";
 import { createMetricsApp } from "../../service/http/app.ts";
 import { connectionCapacity } from "../../service/http/connections/open-connections.ts";
 import { createService, type Service } from "../../service/service.ts";
@@ -110,11 +111,17 @@ function composeService(
   metrics: Metrics | undefined,
 ): Promise<Service> {
   const { recovererKey, sponsorKey, authorizerKeys, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
-  const authorizers = createAuthorizers(authorizerKeys);
+  /** What is for a network alone is offered there. */
+  const authorizersOf = (name: NetworkName) =>
+    createAuthorizers(
+      [name, undefined].flatMap((of) =>
+        authorizerKeys.filter(({ network }) => network === of).map(({ key }) => key),
+      ),
+    );
   const { trustProxy, rateLimits, maxSettles, docs, corsOrigins, discovery } = config;
   const connections = connectionCapacity(readOpenFileLimit());
   return createService({
-    networks: config.networks.map((network) => ({ ...network, ...authorizers })),
+    networks: config.networks.map((network) => ({ ...network, ...authorizersOf(network.name) })),
     signers,
     recoverer: recovererKey === undefined ? undefined : createLocalSigner(recovererKey),
     sponsor: sponsorKey === undefined ? undefined : createLocalSigner(sponsorKey),

@@ -87,6 +87,24 @@ async function recipientBalance(): Promise<bigint> {
   return BigInt((await chain.node.request("eth_call", { to: chain.asset.address, data }, "latest")) as Hex);
 }
 
+test("offers the authorizer of a network before that of all", async () => {
+  const { command, url } = await startServing({
+    PAY_TO: "recipients",
+    AUTHORIZER_PRIVATE_KEY: `${keyOf("authorizer")}, base=${keyOf("authorizer of base")}`,
+  });
+  const supported = await requestJson(`${url}/supported`, { headers: { authorization: key } });
+  expect(supported.body).toMatchObject({
+    kinds: expect.arrayContaining([
+      expect.objectContaining({
+        scheme: "batch-settlement",
+        extra: expect.objectContaining({ receiverAuthorizer: accountOf("authorizer of base").address }),
+      }),
+    ]),
+  });
+  command.kill("SIGTERM");
+  await command.ended;
+});
+
 test("--json prints the URLs once it serves, and nothing else", async () => {
   const { command, url } = await startServing({ METRICS_PORT: "0" }, "/", ["--json"]);
   await using _ = command;
