@@ -27,6 +27,8 @@ export type OwnedChannels = {
   ids: readonly Hex[];
   /** True if the payment may open one of them. */
   opens: boolean;
+  /** True if it only takes out what was deposited before. */
+  releases: boolean;
   /** True if any organization may use the payment on them: their shop has signed it, or signs claims itself. */
   isForAll: boolean;
   receiver?: { receiver: Address; token: Address };
@@ -46,15 +48,6 @@ export type ChannelOwners = {
 };
 
 type MaybeLater<T> = T | Promise<T>;
-
-/** Returns true if an organization has opened each channel that a payment is about. */
-export async function hasOpened(
-  { ids, receiver: of }: OwnedChannels,
-  { organizationId, ownersOf, hasReceiver }: Omit<ChannelOwners, "recipient">,
-): Promise<boolean> {
-  if (of !== undefined) return hasReceiver(of.receiver, of.token);
-  return (await ownersOf(ids)).every((owner) => owner === organizationId);
-}
 
 /** The refusal for an organization that may not do what a payment asks for on channels; undefined if it may. */
 export async function refuseForeign(

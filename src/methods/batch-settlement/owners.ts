@@ -5,29 +5,36 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import type { OwnedChannels } from "../actions.ts";
 import { channelId } from "./channel.ts";
 import type { ChannelSource } from "./channel-source.ts";
-import { channelMethods, channelOf, claimOf, refundOf } from "./payloads.ts";
+import { channelMethods, channelOf, claimOf, refundOf, voucherOf } from "./payloads.ts";
 
 /** The channels that a payment is about, and whether only the organization that opened them may use it. */
 export function ownedChannels(
   payment: SignedPayment,
-  network: Pick<ChannelSource["network"], "chainId" | "receiverAuthorizer">,
+  network: Pick<ChannelSource["network"], "chainId" | "authorizers">,
 ): OwnedChannels {
   const { chainId } = network;
   switch (payment.method) {
     case channelMethods.claim: {
       const { claims, signature } = claimOf(payment);
       const ids = claims.map(({ channel }) => channelId(channel, chainId));
-      return { ids, opens: false, isForAll: signature !== "0x", refuse: refuseStranger };
+      return { ids, opens: false, releases: true, isForAll: signature !== "0x", refuse: refuseStranger };
     }
     case channelMethods.refund: {
       const { config, signature, claims, claimSignature } = refundOf(payment);
       const isForAll = signature !== "0x" && (claims.length === 0 || claimSignature !== "0x");
-      return { ids: [channelId(config, chainId)], opens: false, isForAll, refuse: refuseStranger };
+      return {
+        ids: [channelId(config, chainId)],
+        opens: false,
+        releases: true,
+        isForAll,
+        refuse: refuseStranger,
+      };
     }
     case channelMethods.settle:
       return {
         ids: [],
         opens: false,
+        releases: true,
         isForAll: false,
         receiver: { receiver: payment.payTo, token: payment.asset },
         // Nobody has signed a payout, or can sign it again.
@@ -51,13 +58,15 @@ export function ownedChannels(
  */
 function ownedPurchase(
   payment: SignedPayment,
-  { receiverAuthorizer }: Pick<ChannelSource["network"], "receiverAuthorizer">,
+  { authorizers = [] }: Pick<ChannelSource["network"], "authorizers">,
 ): OwnedChannels {
   const { config, voucher } = channelOf(payment);
+  const isVoucher = payment.method === channelMethods.voucher;
   return {
     ids: [voucher.channelId],
-    opens: payment.method !== channelMethods.voucher,
-    isForAll: receiverAuthorizer === undefined || !sameAddress(config.receiverAuthorizer, receiverAuthorizer),
+    opens: !isVoucher,
+    releases: isVoucher && voucherOf(payment).isRefund,
+    isForAll: !authorizers.some(({ address }) => sameAddress(address, config.receiverAuthorizer)),
     refuse: () =>
       channelInvalid(
         "receiver_authorizer_mismatch",

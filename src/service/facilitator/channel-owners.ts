@@ -1,18 +1,10 @@
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import {
-  type ChannelOwners,
-  hasOpened,
-  nameRequest,
-  type OwnedChannels,
-  refuseForeign,
-} from "../../methods/actions.ts";
+import { type ChannelOwners, nameRequest, type OwnedChannels, refuseForeign } from "../../methods/actions.ts";
 import type { Settling } from "../../methods/on-chain/settling.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
-import { sameAddress } from "../../protocol/hex.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import { isOpen } from "../../protocol/settlement-rules.ts";
-import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
 
@@ -42,23 +34,16 @@ function ownersFor(
   };
 }
 
-/**
- * The network as a payment is judged on it: what an organization has charged on channels that it opened stays its own, whatever
- * receivers it may be paid at now.
- */
-export async function withOpenChannels(
-  network: NetworkConfig,
-  payment: SignedPayment,
-  caller: Caller | null,
-  { ledger, ways }: Pick<FacilitatorContext, "ledger" | "ways">,
-): Promise<NetworkConfig> {
-  if (caller === null || network.payTo === "any") return network;
-  const recipient = caller.organization.recipients[network.name];
-  const isAccepted = network.payTo === "recipients" && recipient && sameAddress(payment.payTo, recipient);
-  const owned = isAccepted ? undefined : ways.settlingOf(payment.method).ownedBy?.(payment, network);
-  if (owned === undefined || owned.opens) return network;
-  const isOpened = await hasOpened(owned, ownersFor(ledger.channels, caller, network.chainId));
-  return isOpened ? { ...network, payTo: "any" } : network;
+/** Returns true if an organization has opened each channel that a payment is about. */
+export async function hasOpened(
+  { channels }: Pick<Ledger, "channels">,
+  { ids, receiver: of }: OwnedChannels,
+  caller: Caller,
+  chainId: number,
+): Promise<boolean> {
+  const { organizationId, ownersOf, hasReceiver } = ownersFor(channels, caller, chainId);
+  if (of !== undefined) return hasReceiver(of.receiver, of.token);
+  return (await ownersOf(ids)).every((owner) => owner === organizationId);
 }
 
 /** Settlements for one receiver that are looked at for a request that may be the same. */

@@ -1,5 +1,6 @@
 import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { expect, test } from "vitest";
+import { createAuthorizers } from "../../../src/chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../../src/config/serve-config.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import {
@@ -27,12 +28,32 @@ const changes: readonly {
   name: string;
   after?: Partial<NetworkConfig>;
   act?: (running: Running) => Promise<unknown>;
+  /** The answer to another deposit. */
+  more: object;
 }[] = [
-  { name: "the organization is paid elsewhere", act: (running) => moveTo(running) },
-  { name: "plain receivers are not paid any more", after: { payTo: "contract" } },
+  {
+    name: "the organization is paid elsewhere",
+    act: (running) => moveTo(running),
+    more: { situation: "pay_to_not_accepted" },
+  },
+  {
+    name: "plain receivers are not paid any more",
+    after: { payTo: "contract" },
+    more: { situation: "pay_to_not_accepted" },
+  },
+  {
+    name: "the token is not allowed any more",
+    after: { assets: [] },
+    more: { situation: "asset_not_accepted" },
+  },
+  {
+    name: "another authorizer is offered",
+    after: createAuthorizers([generatePrivateKey(), harnessAccounts.authorizer.privateKey]),
+    more: { success: true },
+  },
 ];
 
-test.each(changes)("$name", { timeout: 30_000 }, async ({ after, act }) => {
+test.each(changes)("$name", { timeout: 30_000 }, async ({ after, act, more: answer }) => {
   const { chain } = composition;
   const { address: receiver } = harnessAccounts.recipient;
   const { address: receiverAuthorizer } = harnessAccounts.authorizer;
@@ -47,6 +68,14 @@ test.each(changes)("$name", { timeout: 30_000 }, async ({ after, act }) => {
   await composition.stop(first);
   const second = await composition.start({ network: composition.configuration(after) });
   await act?.(second);
+  const { organizations } = second.service;
+  await organizations.create({ id: "other", name: "Other" });
+  await organizations.setRecipient("other", "base", newAddress());
+  const { key } = await organizations.createKey("other", { scopes: ["settle"] });
+  for (const action of [claim, settle, refund]) {
+    expect(await post({ ...second, key }, "settle", action)).toMatchObject({ success: false });
+  }
+
   expect(await post(second, "settle", claim)).toMatchObject({ success: true });
   expect(await post(second, "settle", settle)).toMatchObject({ success: true, amount: "700" });
   const { payload } = deposit.paymentPayload;
@@ -56,11 +85,9 @@ test.each(changes)("$name", { timeout: 30_000 }, async ({ after, act }) => {
   });
   expect(await post(second, "settle", refund)).toMatchObject({ success: true, amount: "9300" });
   expect(await readChannelState(chain, payload.voucher.channelId)).toEqual([700n, 700n]);
-  // Nothing more is paid into such a channel, and nobody else has it claimed.
+  // New deposits follow the settings.
   const more = await signChannelPayment(await createChannelBuyer(chain), terms);
-  expect(await post(second, "settle", more)).toMatchObject({ situation: "pay_to_not_accepted" });
-  const stranger = actionsOf(chain, more);
-  expect(await post(second, "settle", stranger.claim)).toMatchObject({ situation: "pay_to_not_accepted" });
+  expect(await post(second, "settle", more)).toMatchObject(answer);
 });
 
 test("a claim that costs more than one transaction may is made by several", { timeout: 30_000 }, async () => {
