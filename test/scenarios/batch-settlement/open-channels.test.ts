@@ -11,6 +11,7 @@ import {
   createChannelBuyer,
   readChannelState,
   signChannelPayment,
+  signClaim,
 } from "../../support/channels.ts";
 import type { Running } from "../../support/composition.ts";
 import type { Body } from "../../support/service.ts";
@@ -108,9 +109,15 @@ test("a claim that costs more than one transaction may is made by several", { ti
   const second = await composition.start({ network: composition.configuration({ maxTransactionCost }) });
   const claims = deposits.map((deposit) => claimRow(deposit, "700"));
   const claim = channelAction(chain, receiver, { type: "claim", claims });
-  const post = async () => (await composition.post(second, "settle", claim)).body;
+  const post = async (body = claim) => (await composition.post(second, "settle", body)).body;
+  // Rows that the shop has signed together are claimed together or not at all.
+  const { privateKey } = harnessAccounts.authorizer;
+  const signed = await signClaim(chain, claims, privateKeyToAccount(privateKey));
+  const sent = await composition.operatorTransactions();
+  expect(await post(signed)).toMatchObject({ success: false, situation: "would_revert" });
+  expect(await composition.operatorTransactions()).toBe(sent);
   expect(await post()).toMatchObject({ success: false, situation: "would_revert" });
-  await expect.poll(post, { timeout: 20_000 }).toMatchObject({ success: true });
+  await expect.poll(() => post(), { timeout: 20_000 }).toMatchObject({ success: true });
   for (const { paymentPayload } of deposits) {
     const { channelId } = paymentPayload.payload.voucher;
     expect(await readChannelState(chain, channelId)).toEqual([10_000n, 700n]);
