@@ -19,7 +19,7 @@ const seconds = Number(process.env.SETTINGS_SECONDS ?? 60);
 
 const settings: Readonly<Record<string, readonly [string, ...string[]]>> = {
   CONFIRMATIONS: ["base=1", "base=2"],
-  PAY_TO: ["any", "recipients", "recipients", "contract"],
+  PAY_TO: ["any", "recipients"],
   SETTLE_WAIT_MS: ["100", "1000", "20000"],
   DAILY_GAS_BUDGET: ["base=none", "base=1"],
   MAX_FEE_GWEI: ["base=5", "base=50"],
@@ -39,18 +39,20 @@ afterAll(() => deployed?.stop());
 test("no voucher is lost and none is claimed twice", { timeout: (seconds + 180) * 1_000 }, async () => {
   const random = createRandom();
   const instances: { command: RunningCommand; url: string }[] = [];
-  async function start() {
+  async function start(index: number) {
     const chosen: Record<string, string> = {};
     for (const [name, values] of Object.entries(settings)) {
       const value = random.pick(values);
       if (value !== "") chosen[name] = value;
     }
+    // New channels need an instance that takes them.
+    if (index === 0 && random.between(0, 1) === 0) chosen.PAY_TO = "contract";
     const variables: Variables = { ...deployed.variables, AUTHORIZER_PRIVATE_KEY: keyOf("authorizer") };
     const command = startCommand(["serve"], { ...variables, ...chosen }, "/");
     const { url } = JSON.parse(await command.logged(/"serving"/));
     return { command, url: String(url) };
   }
-  for (let index = 0; index < 2; index++) instances.push(await start());
+  for (let index = 0; index < 2; index++) instances.push(await start(index));
   const traffic = await createChannelTraffic(
     chain,
     async (operation, body) => {
@@ -74,7 +76,7 @@ test("no voucher is lost and none is claimed twice", { timeout: (seconds + 180) 
     for (let index = 0; isTroubled(); index = 1 - index) {
       await wait(random.between(500, 2_500));
       await instances[index]?.command[Symbol.asyncDispose]();
-      instances[index] = await start();
+      instances[index] = await start(index);
     }
   })();
   const sellers = Array.from({ length: 6 }, async () => {
