@@ -6,9 +6,10 @@ import { paymentMiddleware } from "@x402/express";
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from "@x402/fetch";
 import express from "express";
 import { createPublicClient, http } from "viem";
-import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { mockBatchSettlementAbi } from "../../src/contracts/mockBatchSettlement.ts";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
+import { claimBatchDigest } from "../../src/methods/batch-settlement/channel.ts";
 import { batchSettlementAddress } from "../../src/methods/batch-settlement/contracts.ts";
 import { shopRequest } from "../../src/methods/batch-settlement/shop-actions.ts";
 import { localOrganization } from "../../src/payer/test-keys.ts";
@@ -170,6 +171,25 @@ export function claimRow({ paymentPayload: { payload } }: Body, totalClaimed: st
   const { channelConfig: channel, voucher } = payload;
   const { maxClaimableAmount, signature } = voucher;
   return { voucher: { channel, maxClaimableAmount }, signature, totalClaimed };
+}
+
+/** A claim that its authorizer has signed. */
+export async function signClaim(
+  chain: HarnessChain,
+  claims: readonly ReturnType<typeof claimRow>[],
+  authorizer: Pick<PrivateKeyAccount, "sign">,
+): Promise<Body> {
+  const rows = claims.map(({ voucher, totalClaimed, signature }) => ({
+    channel: voucher.channel,
+    signature,
+    totalClaimed: BigInt(totalClaimed),
+    maxClaimableAmount: BigInt(voucher.maxClaimableAmount),
+  }));
+  const claimAuthorizerSignature = await authorizer.sign({
+    hash: claimBatchDigest(rows, chain.network.chainId),
+  });
+  const { receiver } = claims[0]?.voucher.channel ?? {};
+  return channelAction(chain, receiver, { type: "claim", claims, claimAuthorizerSignature });
 }
 
 /** What a shop that leaves signing to the facilitator sends about the channel of a deposit, of which it has charged 700. */

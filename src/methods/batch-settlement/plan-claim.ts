@@ -59,6 +59,18 @@ export function claimReverts(why: string): Invalid {
   return channelInvalid("claim_simulation_failed", `The claim would revert on chain: ${why}`);
 }
 
+const tooDear = "costs more than one transaction may";
+
+/** As many rows, from the first on, as a transaction holds; one at least. */
+function firstFitting(rows: readonly VoucherClaim[], fits: FitsTransaction): readonly VoucherClaim[] {
+  let count = rows.length;
+  while (count > 1 && !fits(rows.slice(0, count))) count = Math.ceil(count / 2);
+  return rows.slice(0, count);
+}
+
+/** Returns true if a claim of these rows costs no more than one transaction may. */
+export type FitsTransaction = (rows: readonly VoucherClaim[]) => boolean;
+
 /** How much more each row claims: 0 of what is claimed already, and where another row of the channel claims more. */
 function gainsOf(
   claims: readonly VoucherClaim[],
@@ -76,10 +88,14 @@ function gainsOf(
   });
 }
 
-/** The claim as it is sent: its rows, or if the facilitator signs those that are due and good. */
+/**
+ * The claim as it is sent: its rows, or if the facilitator signs those that are due and good. If a transaction does not hold all of
+ * them, a repeat claims the next ones.
+ */
 export async function planClaim(
   source: ChannelSource,
   payment: SignedPayment,
+  fits: FitsTransaction = () => true,
 ): Promise<SignedPayment | Invalid> {
   const { claims, signature } = claimOf(payment);
   const { network } = source;
@@ -118,6 +134,8 @@ export async function planClaim(
 
   if (signature !== "0x") {
     const why = await source.explainClaim(claims, signature);
+    if (why === undefined && claims.length > 1 && !fits(claims))
+      return channelInvalid("claim_simulation_failed", `The claim ${tooDear}: claim fewer rows at a time`);
     if (why === undefined) return planFor(claims, signature, []);
     const bad = await findAllBad();
     return bad.length === 0 ? claimReverts(why) : claimFails(rejectedOf(bad));
@@ -128,9 +146,10 @@ export async function planClaim(
   );
   if ("reason" in authorizer) return authorizer;
   const sign = (rows: readonly VoucherClaim[]) => authorizer.sign(claimBatchDigest(rows, network.chainId));
-  const signed = sign(due);
-  if ((await source.explainClaim(due, signed)) === undefined) return planFor(due, signed, []);
-  const bad = await findAllBad();
+  const bad = (await source.explainClaim(due, sign(due))) === undefined ? [] : await findAllBad();
   const good = due.filter((row) => bad.every((one) => one.row !== row));
-  return good.length === 0 ? claimFails(rejectedOf(bad)) : planFor(good, sign(good), rejectedOf(bad));
+  if (good.length === 0) return claimFails(rejectedOf(bad));
+  const rows = firstFitting(good, fits);
+  const later = good.slice(rows.length).map((row) => ({ row, why: `${tooDear}: claim again` }));
+  return planFor(rows, sign(rows), rejectedOf([...bad, ...later]));
 }

@@ -63,10 +63,10 @@ export async function askChain(
   if (plan.first && checkFirst) refusal = await checkFirst(plan.first, simulation, refusal);
   if (refusal !== undefined) return trail.refuse("simulationSucceeds", refusal);
   trail.pass("simulationSucceeds");
-  const payerCode = simulation.payerCode ?? codeToCome(signature);
   // What a shop does with its channels runs no code of a payer's.
   const isOfShop = settling.identify !== undefined;
-  const refused = isOfShop ? undefined : refusedForCode(limits, signed.payer, payerCode);
+  const payerCode = isOfShop ? null : (simulation.payerCode ?? codeToCome(signature));
+  const refused = refusedForCode(limits, signed.payer, payerCode);
   if (refused !== undefined) return trail.refuse("payerIsAccepted", refused);
   trail.pass("payerIsAccepted");
   trail.publish();

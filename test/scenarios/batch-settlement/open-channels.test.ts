@@ -5,16 +5,19 @@ import type { NetworkConfig } from "../../../src/config/serve-config.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import {
   actionsOf,
+  channelAction,
   channelRequirements,
+  claimRow,
   createChannelBuyer,
   readChannelState,
   signChannelPayment,
+  signClaim,
 } from "../../support/channels.ts";
 import type { Running } from "../../support/composition.ts";
 import type { Body } from "../../support/service.ts";
 import { useComposition } from "../../support/use-composition.ts";
 
-/* Settings change while channels are open: what was charged on them can still be claimed, paid out and refunded. */
+/* Settings change while channels are open: what was charged can still be claimed, paid out and refunded. */
 
 const composition = useComposition();
 
@@ -86,4 +89,37 @@ test.each(changes)("$name", { timeout: 30_000 }, async ({ after, act, more: answ
   // New deposits follow the settings.
   const more = await signChannelPayment(await createChannelBuyer(chain), terms);
   expect(await post(second, "settle", more)).toMatchObject(answer);
+});
+
+test("a claim that costs more than one transaction may is made by several", { timeout: 30_000 }, async () => {
+  const { chain } = composition;
+  const { address: receiver } = harnessAccounts.recipient;
+  const { address: receiverAuthorizer } = harnessAccounts.authorizer;
+  const terms = channelRequirements(chain, { receiver, receiverAuthorizer });
+  const first = await composition.start();
+  const deposits: Body[] = [];
+  for (let index = 0; index < 8; index++) {
+    const deposit = await signChannelPayment(await createChannelBuyer(chain), terms);
+    expect((await composition.post(first, "settle", deposit)).body).toMatchObject({ success: true });
+    deposits.push(deposit);
+  }
+  await composition.stop(first);
+  const { baseFeePerGas } = (await chain.node.request("eth_getBlockByNumber", "latest", false)) as Body;
+  const maxTransactionCost = 300_000n * (2n * BigInt(baseFeePerGas) + 10n ** 9n);
+  const second = await composition.start({ network: composition.configuration({ maxTransactionCost }) });
+  const claims = deposits.map((deposit) => claimRow(deposit, "700"));
+  const claim = channelAction(chain, receiver, { type: "claim", claims });
+  const post = async (body = claim) => (await composition.post(second, "settle", body)).body;
+  // Rows that the shop has signed together are claimed together or not at all.
+  const { privateKey } = harnessAccounts.authorizer;
+  const signed = await signClaim(chain, claims, privateKeyToAccount(privateKey));
+  const sent = await composition.operatorTransactions();
+  expect(await post(signed)).toMatchObject({ success: false, situation: "would_revert" });
+  expect(await composition.operatorTransactions()).toBe(sent);
+  expect(await post()).toMatchObject({ success: false, situation: "would_revert" });
+  await expect.poll(() => post(), { timeout: 20_000 }).toMatchObject({ success: true });
+  for (const { paymentPayload } of deposits) {
+    const { channelId } = paymentPayload.payload.voucher;
+    expect(await readChannelState(chain, channelId)).toEqual([10_000n, 700n]);
+  }
 });

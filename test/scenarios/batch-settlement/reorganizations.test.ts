@@ -48,17 +48,36 @@ test("a deposit counts once it is confirmed", async () => {
   expect(await verifyVoucher()).toMatchObject({ isValid: true, extra: { balance: "10000" } });
 });
 
-test.each(["deposit", "claim"] as const)(
+const before = {
+  deposit: [],
+  claim: ["deposit"],
+  settle: ["deposit", "claim"],
+  refund: ["deposit"],
+} as const;
+
+test.each(["deposit", "claim", "settle", "refund"] as const)(
   "a %s whose block vanishes is made once, in another",
   async (kind) => {
     const { deposit, post, state } = await start(3);
-    const { claim } = actionsOf(composition.chain, deposit);
-    if (kind === "claim") expect(await post("settle", deposit)).toMatchObject({ success: true });
-    const settling = post("settle", kind === "claim" ? claim : deposit);
-    const expected = kind === "claim" ? [10_000n, 700n] : [10_000n, 0n];
-    await expect.poll(state, { timeout: 10_000 }).toEqual(expected);
+    const actions = { deposit, ...actionsOf(composition.chain, deposit) };
+    for (const one of before[kind]) {
+      expect(await post("settle", actions[one])).toMatchObject({ success: true });
+    }
+    const sent = await composition.operatorTransactions();
+    const received = await composition.recipientBalance();
+    const settling = post("settle", actions[kind]);
+    await expect.poll(composition.operatorTransactions, { timeout: 10_000 }).toBe(sent + 1);
     await createLocalRpc(composition.chain.rpcUrl).request("anvil_reorg", 1, []);
     expect(await settling).toMatchObject({ success: true });
-    expect(await state()).toEqual(expected);
+    const states = {
+      deposit: [10_000n, 0n],
+      claim: [10_000n, 700n],
+      settle: [10_000n, 700n],
+      refund: [700n, 700n],
+    };
+    expect(await state()).toEqual(states[kind]);
+    expect((await composition.recipientBalance()) > received).toBe(kind === "settle");
+    expect(await post("settle", actions[kind])).toMatchObject({ success: false });
+    expect(await composition.operatorTransactions()).toBe(sent + 1);
   },
 );

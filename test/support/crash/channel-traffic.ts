@@ -12,6 +12,7 @@ import {
   type WrittenVoucher,
 } from "../../../src/methods/batch-settlement/sign-channel.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
+import type { Hex } from "../../../src/protocol/hex.ts";
 import type { Operation } from "../../../src/protocol/problems.ts";
 import type { JsonResponse } from "../../../src/util/http-client.ts";
 import { channelAction, channelRequirements, readChannelState } from "../channels.ts";
@@ -46,11 +47,14 @@ const patienceMs = 30_000;
 export async function createChannelTraffic(
   chain: HarnessChain,
   ask: (operation: Operation, body: Body) => Promise<JsonResponse | undefined>,
-  { buyers, random }: { buyers: number; random: Random },
+  {
+    buyers,
+    random,
+    receiverAuthorizer = harnessAccounts.authorizer.address,
+  }: { buyers: number; random: Random; receiverAuthorizer?: Hex },
 ): Promise<ChannelTraffic> {
   const { asset, network } = chain;
   const { address: receiver } = harnessAccounts.recipient;
-  const { address: receiverAuthorizer } = harnessAccounts.authorizer;
   const requirements = channelRequirements(chain, { receiver, receiverAuthorizer, amount: `${price}` });
   const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
   const sold: Sold[] = [];

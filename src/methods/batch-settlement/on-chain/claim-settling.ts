@@ -1,4 +1,5 @@
-import type { ChainQueries } from "../../../chain/chain.ts";
+import type { Chain, ChainQueries } from "../../../chain/chain.ts";
+import { estimateFees } from "../../../chain/fees.ts";
 import type { Receipt } from "../../../chain/logs-and-receipts.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 import { type SettleCall, type Settling, usageOf } from "../../on-chain/settling.ts";
@@ -6,7 +7,7 @@ import type { VoucherClaim } from "../channel.ts";
 import { identifyByContent } from "../identify.ts";
 import { ownedChannels } from "../owners.ts";
 import { type ClaimPayload, channelMethods, claimOf } from "../payloads.ts";
-import { claimFails, claimReverts, planClaim } from "../plan-claim.ts";
+import { claimFails, claimReverts, type FitsTransaction, planClaim } from "../plan-claim.ts";
 import { describeChannelRevert, settledAlone, unknownToTests } from "./actions.ts";
 import { claimCall, claimGas, rowGas, sourceOf } from "./chain-source.ts";
 import { channelEvents } from "./channel-events.ts";
@@ -42,12 +43,24 @@ async function isClaimed({ reader }: Pick<ChainQueries, "reader">, { claims, ids
   return states.every(({ totalClaimed }, index) => totalClaimed >= (claims[index]?.totalClaimed ?? 0n));
 }
 
+/** Any signature by a key. */
+const someSignature: Hex = `0x${"ff".repeat(65)}`;
+
+async function limitCost(chain: Chain): Promise<FitsTransaction | undefined> {
+  const { network } = chain;
+  const { maxTransactionCost } = network;
+  if (maxTransactionCost === undefined) return undefined;
+  const [head, tip] = await Promise.all([chain.head(), chain.suggestedTip()]);
+  const { maxFeePerGas } = estimateFees(head, network, tip);
+  return (rows) => claimCall(rows, someSignature).gas * maxFeePerGas <= maxTransactionCost;
+}
+
 /** A claim, as one transaction. */
 export const claimSettling: Settling = {
   method: channelMethods.claim,
   identify: identifyByContent,
   async plan(chain, call) {
-    const payment = await planClaim(sourceOf(chain, call.id), call.payment);
+    const payment = await planClaim(sourceOf(chain, call.id), call.payment, await limitCost(chain));
     if ("reason" in payment) return payment;
     const planned = { ...call, payment };
     return { call: planned, transaction: transactionOf(planned) };
