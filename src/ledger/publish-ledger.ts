@@ -2,7 +2,7 @@ import { channels, type SettlementStep, type TransactionStep } from "../observe/
 import type { Hex } from "../protocol/hex.ts";
 import type { Network } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Attempt } from "./settlement.ts";
+import type { Attempt, Claim } from "./settlement.ts";
 
 /** The step alone, without what says whose it is. */
 type Step<Message, Key extends keyof Message> = Message extends unknown
@@ -16,7 +16,7 @@ type PublishedService = { serviceId: string; networks: readonly Pick<Network, "c
  * channels `settlement` and `transaction`.
  */
 export function publishLedger(ledger: Ledger, service: PublishedService): Ledger {
-  const { publishStep, publishTransaction, publishSigned } = createPublishing(service);
+  const { publishStep, publishClaim, publishTransaction, publishSigned } = createPublishing(service);
   const { claims, outcomes, leases, recoveries, gifts, channels: knownChannels } = ledger;
   return {
     gifts,
@@ -27,9 +27,7 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
       async claim(operator, requests, sign) {
         const result = await claims.claim(operator, requests, sign);
         const claimed = requests.filter((_, index) => result.outcomes[index] === "claimed");
-        for (const { id, network, organizationId, method, amount } of claimed) {
-          publishStep([id], () => ({ step: "claimed", network, organizationId, method, amount }));
-        }
+        for (const claim of claimed) publishClaim(claim);
         if (result.attempt !== null) publishSigned(result.attempt, () => claimed.map(({ id }) => id));
         return result;
       },
@@ -37,9 +35,8 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
       async claimNothing(claim, checkedAt, charge, settledBy) {
         const outcome = await claims.claimNothing(claim, checkedAt, charge, settledBy);
         if (outcome !== "claimed") return outcome;
-        const { id, network, organizationId, method, amount } = claim;
-        publishStep([id], () => ({ step: "claimed", network, organizationId, method, amount }));
-        publishStep([id], () => ({ step: "settled", transaction: settledBy?.hash }));
+        publishClaim(claim);
+        publishStep([claim.id], () => ({ step: "settled", transaction: settledBy?.hash }));
         return outcome;
       },
 
@@ -129,6 +126,13 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
   };
 }
 
+/** What a claim moves: at channels the sum of what it is for. The claims of a refund move nothing to its payer. */
+function expectedAmount({ amount, channels }: Claim): bigint {
+  const moves = channels?.moves ?? [];
+  const own = moves.filter(({ kind }) => kind === moves[0]?.kind);
+  return own.length === 0 ? amount : own.reduce((sum, move) => sum + move.amount, 0n);
+}
+
 function createPublishing({ serviceId, networks }: PublishedService) {
   const names = new Map(networks.map(({ chainId, name }) => [chainId, name]));
 
@@ -142,6 +146,17 @@ function createPublishing({ serviceId, networks }: PublishedService) {
         ...step(),
       }));
     }
+  }
+
+  function publishClaim(claim: Claim): void {
+    const { id, network, organizationId, method } = claim;
+    publishStep([id], () => ({
+      step: "claimed",
+      network,
+      organizationId,
+      method,
+      amount: expectedAmount(claim),
+    }));
   }
 
   function publishTransaction(
@@ -174,5 +189,5 @@ function createPublishing({ serviceId, networks }: PublishedService) {
     }));
   }
 
-  return { publishStep, publishTransaction, publishSigned };
+  return { publishStep, publishClaim, publishTransaction, publishSigned };
 }

@@ -85,6 +85,12 @@ export function kindOf(payload: unknown): unknown {
   return propertyOf(payload, "type");
 }
 
+/** Returns true for an action of a shop: its own members do not say how much it moves. */
+export function isShopAction({ method }: Pick<SignedPayment, "method">): boolean {
+  const { claim, settle, refund } = channelMethods;
+  return [claim, settle, refund].some((one) => one === method);
+}
+
 /** The members by which deposits are distinguished. */
 export function authorizationOf(payload: unknown, member: string): unknown {
   return propertyOf(propertyOf(propertyOf(payload, "deposit"), "authorization"), member);
