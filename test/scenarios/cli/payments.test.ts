@@ -49,6 +49,13 @@ test("why says of an up that has seen no payment how to make one", async () => {
   );
 });
 
+test("pay by batch-settlement names no payTo that this up would refuse", async () => {
+  const { code, stderr } = await cli("pay", "--scheme", "batch-settlement");
+  expect(code).toBe(1);
+  expect(stderr).toContain("up --pay-to recipients");
+  expect(stderr).not.toContain("another payTo");
+});
+
 test("up prints a line for every verify and settle, and says of a refusal what to do", async () => {
   await pay(description, { network: "base" });
   await pay(description, { network: "base", payer: "empty" });
