@@ -140,7 +140,7 @@ test("a saved state does not name the shop among those who have signed", async (
   await buy();
   expect(await run("channels", "claim", storage)).toMatchObject({ code: 0 });
   const file = join(storage, "saved.state");
-  const { code, stdout } = await runHere(["state", "save", file, "--from", origin, "--json"]);
+  const { code, stdout } = await runHere(["state", "save", file, "--url", origin, "--json"]);
   expect([code, JSON.parse(stdout)]).toMatchObject([0, { strangers: [] }]);
 });
 
