@@ -17,19 +17,22 @@ import { attributionOf } from "./compatibility/attributions.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-type Subject = { kind: "client" | "shop"; name: string; protocol: "v1" | "v2" };
+/** `ways` is what it is judged by, if not by “eip3009”. */
+type Subject = { kind: "client" | "shop"; name: string; protocol: "v1" | "v2"; ways?: string };
 
 const subjects: readonly Subject[] = [
   { kind: "client", name: "x402-fetch", protocol: "v1" },
   { kind: "client", name: "x402-axios", protocol: "v1" },
   { kind: "client", name: "@x402/fetch", protocol: "v2" },
   { kind: "client", name: "@x402/axios", protocol: "v2" },
+  { kind: "client", name: "@x402/evm", protocol: "v2", ways: "batch-settlement" },
   { kind: "shop", name: "x402-express", protocol: "v1" },
   { kind: "shop", name: "x402-hono", protocol: "v1" },
   { kind: "shop", name: "@x402/express", protocol: "v2" },
   { kind: "shop", name: "@x402/hono", protocol: "v2" },
   { kind: "shop", name: "x402-next", protocol: "v1" },
   { kind: "shop", name: "@x402/next", protocol: "v2" },
+  { kind: "shop", name: "@x402/evm", protocol: "v2", ways: "batch-settlement" },
 ];
 
 /** Further packages that the subjects need. */
@@ -105,13 +108,17 @@ async function install(at: string): Promise<void> {
   await run("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], at);
 }
 
-async function judge({ kind, name }: Subject): Promise<Pick<Judged, "version" | "findings">> {
+async function judge({
+  kind,
+  name,
+  ways = "eip3009",
+}: Subject): Promise<Pick<Judged, "version" | "findings">> {
   const file = name.replace("/", "-");
   // Next compiles a route when it is first asked for.
   const isNext = name.endsWith("next");
   const program = isNext ? ["next/start.mjs", `next/${file}`] : [`${kind}s/${file}.mjs`];
   const bin = join(root, "src/cli/bin.ts");
-  const options = ["--json", "--timeout", isNext ? "90" : "30"];
+  const options = ["--json", "--ways", ways, "--timeout", isNext ? "90" : "30"];
   const args = [bin, "judge", kind, ...options, "--", process.execPath, ...program];
   const { findings } = judgment.parse(JSON.parse(await run(process.execPath, args, folder)));
   const installed = await readFile(join(folder, "node_modules", name, "package.json"), "utf8");
@@ -134,11 +141,12 @@ function renderPage(all: readonly Judged[], date: Date): string {
     "|---|---|---|---|---|---|",
     ...all
       .filter((one) => one.kind === kind)
-      .map(({ name, version, protocol, findings }) => {
+      .map(({ name, version, protocol, ways, findings }) => {
         const bad = findings.filter(isBad);
         const good = findings.filter(({ level }) => level === "good").length;
         const shown = bad.length === 0 ? "none" : bad.map((one) => `${one.name}`).join(", ");
-        return `| ${name} | ${version} | ${protocol} | ${findings.length} | ${good} | ${shown} |`;
+        const shownName = ways === undefined ? name : `${name}, ${ways}`;
+        return `| ${shownName} | ${version} | ${protocol} | ${findings.length} | ${good} | ${shown} |`;
       }),
   ];
   const found = all.flatMap(({ kind, name, findings }) =>

@@ -36,6 +36,14 @@ const ofPackages: Readonly<Record<string, Attribution>> = {
     whose: "the package's",
     why: "`withPaymentInterceptor` has no maximum, neither as a parameter nor by default; a caller can refuse in a selector of their own.",
   },
+  "@x402/evm total-too-high": {
+    whose: "the package's",
+    why: "It takes nothing from a receipt that names a wrong total, not even what was charged, and deposits again for the next purchase.",
+  },
+  "@x402/evm restart": {
+    whose: "the package's",
+    why: "Its default keeps vouchers in memory. With `FileChannelStorage` it passes every case.",
+  },
 };
 
 /** Who is responsible for a bad verdict; undefined if it was not examined. */

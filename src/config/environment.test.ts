@@ -84,6 +84,7 @@ test("needs four variables, and fills in the rest", () => {
       },
     ],
     operators: { kind: "local", privateKeys: [key] },
+    authorizerKeys: [],
     recovererKey: undefined,
     databaseUrl: "sqlite:./facilitator.db",
     apiKeyPepper: pepper,
@@ -255,6 +256,7 @@ test("names everything that is wrong, at once, in the order in which it is descr
     FACILITATOR_CONTRACT_TESTNET: is needed for base-sepolia; x402-kit deploy prints it (for example 0x4020000000000000000000000000000000000002)
     OPERATOR_PRIVATE_KEY: the 2nd key is not a private key: it has 2 hexadecimal digits, and a key has 64 (for example 0x and 64 hexadecimal digits)
     RECOVERER_PRIVATE_KEY: is not a private key: not above zero and below the order of secp256k1 (for example 0x and 64 hexadecimal digits)
+    RECOVERER_PRIVATE_KEY: is not a private key: not above zero and below the order of secp256k1 (for example 0x and 64 hexadecimal digits)
     ASSETS: is not JSON; in a .env file put it in single quotes (for example [{"network":"base","address":"0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42","name":"EURC","version":"2","decimals":6}])
     CONFIRMATIONS: "polgon" is not one of NETWORKS (for example polygon=8,base=2)
     MAX_FEE_GWEI: base: "0" is not a number of gwei above 0 and below 1,000,000 (for example base=0.5,polygon=400)
@@ -360,7 +362,7 @@ describe("refuses", () => {
     ],
     [
       "an operator as the authorizer",
-      { AUTHORIZER_PRIVATE_KEY: key },
+      { AUTHORIZER_PRIVATE_KEY: `${sponsorKey},${key}` },
       "AUTHORIZER_PRIVATE_KEY: is the key of another account of the service",
     ],
     [
@@ -625,6 +627,7 @@ describe("a secret from a file", () => {
     expect(problems.replaceAll(directory, "DIRECTORY")).toMatchInlineSnapshot(`
       "
       OPERATOR_PRIVATE_KEY_FILE: is not a private key: write 0x and 64 hexadecimal digits
+      RECOVERER_PRIVATE_KEY_FILE: names the file /nowhere/recoverer, which does not exist
       RECOVERER_PRIVATE_KEY_FILE: names the file /nowhere/recoverer, which does not exist
       DATABASE_URL_FILE: names the file DIRECTORY/empty, which is empty
       API_KEY_PEPPER_FILE: is set, and so is API_KEY_PEPPER; keep one of them

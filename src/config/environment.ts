@@ -32,7 +32,7 @@ export function readEnvironment(env: Environment): ServeConfig {
   const operators = readOperators(reader, warnings);
   const recovererKey = readRecovererKey(reader, operators);
   const sponsorKey = readSponsorKey(reader, operators, networks);
-  const authorizerKey = readAuthorizerKey(reader, operators);
+  const authorizerKeys = readAuthorizerKeys(reader, operators);
   const apiKeyPepper = reader.read("API_KEY_PEPPER");
   if (!reader.isSet("API_KEY_PEPPER")) reader.refuse("API_KEY_PEPPER", "is needed");
   const settleWaitMs = reader.read("SETTLE_WAIT_MS");
@@ -41,7 +41,7 @@ export function readEnvironment(env: Environment): ServeConfig {
     networks,
     recovererKey,
     sponsorKey,
-    authorizerKey,
+    authorizerKeys,
     databaseUrl: reader.read("DATABASE_URL"),
     host,
     port: reader.read("PORT"),
@@ -216,19 +216,21 @@ function readSponsorKey(
   return key;
 }
 
-/** The key that signs for receivers of channels, which must send nothing. */
-function readAuthorizerKey(reader: VariableReader, operators: Operators | undefined): Hex | undefined {
-  const key = reader.read("AUTHORIZER_PRIVATE_KEY");
-  if (key === undefined) return undefined;
-  const others = [reader.read("RECOVERER_PRIVATE_KEY"), reader.read("SPONSOR_PRIVATE_KEY")];
-  const isOperators = operators?.kind === "local" && operators.privateKeys.includes(key);
-  if (isOperators || others.includes(key)) {
+/** The keys that sign for receivers of channels, which must send nothing. */
+function readAuthorizerKeys(reader: VariableReader, operators: Operators | undefined): readonly Hex[] {
+  const keys = reader.read("AUTHORIZER_PRIVATE_KEY") ?? [];
+  const others = [
+    reader.read("RECOVERER_PRIVATE_KEY"),
+    reader.read("SPONSOR_PRIVATE_KEY"),
+    ...(operators?.kind === "local" ? operators.privateKeys : []),
+  ];
+  if (keys.some((key) => others.includes(key))) {
     reader.refuse(
       "AUTHORIZER_PRIVATE_KEY",
       "is the key of another account of the service; use one of its own",
     );
   }
-  return key;
+  return keys;
 }
 
 /** The settings for gifts, which make none. */

@@ -19,8 +19,8 @@ export type ServeConfig = {
   readonly recovererKey: Hex | undefined;
   /** The key of the account that gives payers gas money for their approvals. */
   readonly sponsorKey: Hex | undefined;
-  /** The key that signs claims and refunds of channels for shops. */
-  readonly authorizerKey: Hex | undefined;
+  /** The keys that sign claims and refunds of channels for shops: the one that is offered, and those before it. */
+  readonly authorizerKeys: readonly Hex[];
   readonly databaseUrl: string;
   readonly apiKeyPepper: string;
   readonly host: string;
@@ -50,6 +50,9 @@ export type ServeConfig = {
   readonly warnings: readonly ConfigurationProblem[];
 };
 
+/** Signs claims and refunds of the channels that name it. */
+export type Authorizer = { readonly address: Address; sign(digest: Hex): Hex };
+
 /** A network as one deployment of the service uses it. */
 export type NetworkConfig = Network &
   ServedNetwork & {
@@ -77,8 +80,8 @@ export type NetworkConfig = Network &
     gasHorizonPayments?: bigint;
     /** The most gas money that a sponsor gives for approvals, in wei: at once, and on one day (UTC). Nothing by default. */
     gifts?: { readonly each: bigint; readonly daily: bigint } | undefined;
-    /** Signs for `receiverAuthorizer`. */
-    signAsAuthorizer?: ((digest: Hex) => Hex) | undefined;
+    /** Sign claims and refunds for shops: `receiverAuthorizer`, and those that were offered before it. */
+    authorizers?: readonly Authorizer[] | undefined;
     /** The facilitator's own builder code, behind the calldata of what it settles; none by default. */
     builderCode?: string | undefined;
   };

@@ -167,8 +167,8 @@ export const variables = {
   },
   AUTHORIZER_PRIVATE_KEY: {
     summary:
-      "key that signs claims and refunds of channels (scheme batch-settlement) for shops without a key of their own, each for the organization alone that opened the channel. It can claim up to each signed voucher, and refund. `/supported` shows its address",
-    read: readPrivateKey,
+      "key that signs claims and refunds of channels (scheme batch-settlement) for shops without a key of their own, each for the organization alone that opened the channel. It can claim up to each signed voucher, and refund. `/supported` shows its address. Former ones behind it, separated by commas, sign for the channels that were opened with them",
+    read: readList("key", readPrivateKey),
     unset: "shops sign with a key of their own",
     example: keyExample,
     secret: true,

@@ -9,7 +9,10 @@ import type { ChannelMoveKind, Claim } from "./settlement.ts";
  * organization is recorded with the claim of the deposit, and never changes.
  */
 
-/** A channel, and what was moved in it by settled transactions of the service, in the asset's smallest unit. */
+/**
+ * A channel, and what was moved in it by settled transactions of the service, in the asset's smallest unit. `claimed` is the highest
+ * total that they claimed.
+ */
 export type KnownChannel = {
   id: Hex;
   network: NetworkName;
@@ -142,7 +145,8 @@ const mostIds = 10_000;
 
 /**
  * The sums of what was moved in channels, by chain, channel and kind. A move counts if its settlement is settled, or was archived as
- * such. Databases have no numbers as large as the amounts.
+ * such. Claims have running totals, since several may be under way at once: the highest counts. Databases have no numbers as large as
+ * the amounts.
  */
 async function sumMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]): Promise<ReadonlyMap<string, bigint>> {
   const sums = new Map<string, bigint>();
@@ -158,7 +162,10 @@ async function sumMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]): Promise<
       .execute();
     for (const { chain_id, channel_id, kind, amount } of moves) {
       const key = `${chain_id} ${channel_id} ${kind}`;
-      sums.set(key, (sums.get(key) ?? 0n) + BigInt(amount));
+      const sum = sums.get(key) ?? 0n;
+      const moved = BigInt(amount);
+      if (kind !== "claim") sums.set(key, sum + moved);
+      else if (moved > sum) sums.set(key, moved);
     }
   }
   return sums;

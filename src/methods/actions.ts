@@ -22,11 +22,15 @@ type RecentAction = {
   blockNumber: bigint | null;
 };
 
-/** Channels by their ids, or all of a receiver for a token. */
+/** The channels that a payment is about: by their ids, or all of a receiver for a token. */
 export type OwnedChannels = {
   ids: readonly Hex[];
   /** True if the payment may open one of them. */
   opens: boolean;
+  /** True if it only takes out what was deposited before. */
+  releases: boolean;
+  /** True if any organization may use the payment on them: their shop has signed it, or signs claims itself. */
+  isForAll: boolean;
   receiver?: { receiver: Address; token: Address };
   /** The refusal for other organizations. */
   refuse(): Invalid;
@@ -47,9 +51,10 @@ type MaybeLater<T> = T | Promise<T>;
 
 /** The refusal for an organization that may not do what a payment asks for on channels; undefined if it may. */
 export async function refuseForeign(
-  { ids, opens, receiver: of, refuse }: OwnedChannels,
+  { ids, opens, isForAll, receiver: of, refuse }: OwnedChannels,
   { organizationId, recipient, ownersOf, hasReceiver }: ChannelOwners,
 ): Promise<Invalid | undefined> {
+  if (isForAll) return undefined;
   const owners = await ownersOf(ids);
   const isOwn = owners.every((owner) => (owner === undefined ? opens : owner === organizationId));
   if (!isOwn) return refuse();

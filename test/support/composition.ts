@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Signer } from "../../src/chain/signing/local-signer.ts";
-import { createAuthorizer, createLocalSigner } from "../../src/chain/signing/local-signer.ts";
+import { createAuthorizers, createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../src/config/serve-config.ts";
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import { startChains } from "../../src/harness/setup/chains.ts";
@@ -100,7 +100,7 @@ export async function compose(running?: HarnessChain): Promise<Composition> {
     configuration: (changes = {}) => ({
       ...localNetwork({ ...chain, rpcUrl: proxy.url, blockTimeMs: 200 }),
       payTo: "recipients",
-      ...createAuthorizer(harnessAccounts.authorizer.privateKey),
+      ...createAuthorizers([harnessAccounts.authorizer.privateKey]),
       ...changes,
     }),
 

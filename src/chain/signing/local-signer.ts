@@ -1,4 +1,4 @@
-import type { NetworkConfig } from "../../config/serve-config.ts";
+import type { Authorizer, NetworkConfig } from "../../config/serve-config.ts";
 import { encodeFields, encodeWhole, type TransactionFields } from "../../protocol/encode-transaction.ts";
 import {
   type Address,
@@ -51,21 +51,25 @@ export function createLocalSigner(privateKey: Hex): CoinSigner {
 }
 
 /**
- * Makes the signer of claims and refunds for shops, which keeps its key in this process.
+ * Makes the signers of claims and refunds for shops, which keep their keys in this process. Shops are offered the first; the others
+ * sign for the channels that were opened with them.
  *
- * @throws KitError when the key is none
+ * @throws KitError when a key is none
  */
-export function createAuthorizer(
-  privateKey: Hex,
-): Required<Pick<NetworkConfig, "receiverAuthorizer" | "signAsAuthorizer">> {
-  const { key, address } = readKey(privateKey);
-  return {
-    receiverAuthorizer: address,
-    signAsAuthorizer(digest) {
-      const { rs, recoveryId } = signDigest(Buffer.from(digest.slice(2), "hex"), key);
-      return `0x${Buffer.from(rs).toString("hex")}${recoveryId === 0 ? "1b" : "1c"}`;
-    },
-  };
+export function createAuthorizers(
+  privateKeys: readonly Hex[],
+): Pick<NetworkConfig, "receiverAuthorizer" | "authorizers"> {
+  const authorizers = privateKeys.map((privateKey): Authorizer => {
+    const { key, address } = readKey(privateKey);
+    return {
+      address,
+      sign(digest) {
+        const { rs, recoveryId } = signDigest(Buffer.from(digest.slice(2), "hex"), key);
+        return `0x${Buffer.from(rs).toString("hex")}${recoveryId === 0 ? "1b" : "1c"}`;
+      },
+    };
+  });
+  return { receiverAuthorizer: authorizers[0]?.address, authorizers };
 }
 
 function hashOf(bytes: Hex): Uint8Array {

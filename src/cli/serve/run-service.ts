@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { createAuthorizer, createLocalSigner, type Signer } from "../../chain/signing/local-signer.ts";
+import { createAuthorizers, createLocalSigner, type Signer } from "../../chain/signing/local-signer.ts";
 import { readOpenFileLimit } from "../../config/open-files.ts";
 import type { ServeConfig } from "../../config/serve-config.ts";
 import { createLedger } from "../../ledger/create-ledger.ts";
@@ -109,12 +109,12 @@ function composeService(
   { config, signers, database, logger, serviceId }: ServeOptions,
   metrics: Metrics | undefined,
 ): Promise<Service> {
-  const { recovererKey, sponsorKey, authorizerKey, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
-  const authorizer = authorizerKey === undefined ? {} : createAuthorizer(authorizerKey);
+  const { recovererKey, sponsorKey, authorizerKeys, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
+  const authorizers = createAuthorizers(authorizerKeys);
   const { trustProxy, rateLimits, maxSettles, docs, corsOrigins, discovery } = config;
   const connections = connectionCapacity(readOpenFileLimit());
   return createService({
-    networks: config.networks.map((network) => ({ ...network, ...authorizer })),
+    networks: config.networks.map((network) => ({ ...network, ...authorizers })),
     signers,
     recoverer: recovererKey === undefined ? undefined : createLocalSigner(recovererKey),
     sponsor: sponsorKey === undefined ? undefined : createLocalSigner(sponsorKey),

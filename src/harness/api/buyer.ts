@@ -13,6 +13,7 @@ import type { Address } from "../../protocol/hex.ts";
 import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { KitError } from "../../util/errors.ts";
 import { aTextOrObject, needed, requireGiven, type Wanted } from "../../util/given.ts";
+import { parseJson } from "../../util/json.ts";
 import { deploymentOf, type HarnessDescription, payToOf, requireRunning } from "../control/description.ts";
 import { createLocalChannels, type LocalChannels } from "../control/local-channels.ts";
 import { type Payer, type PaymentSpec, paymentSpec, readPayer } from "../control/pay.ts";
@@ -141,8 +142,34 @@ async function askOffer(buyer: Buyer, url: string | URL, init?: RequestInit) {
 async function offerOf(buyer: Buyer, response: Response) {
   // A shop of both versions has the one in a header, and the other in the body.
   const header = buyer.x402Version === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
-  const challenge = header ?? (await response.json().catch(() => null));
+  const challenge = header ?? parseJson(await readText(response)) ?? null;
   return choose(buyer, challenge, `The shop at ${response.url}`);
+}
+
+/** More than any shop's 402 needs. */
+const mostBytes = 1 << 20;
+const readMs = 10_000;
+
+/**
+ * Reads the body of a 402.
+ *
+ * @throws {KitError} when it does not end
+ */
+async function readText({ body, url }: Response): Promise<string> {
+  if (body === null) return "";
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    const signal = AbortSignal.timeout(readMs);
+    for await (const chunk of body.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), { signal })) {
+      size += chunk.length;
+      if (size > mostBytes) throw new Error(`it has more than ${mostBytes} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw new KitError(`The 402 of the shop at ${url} could not be read to its end`, { cause });
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 /** The first offer of a challenge that can be paid on this harness. */
@@ -183,7 +210,7 @@ async function compare(
     import("../../observe/explain/explanations.ts"),
   ]);
   const { headers } = answer;
-  const { challenges } = readChallenges({ headers, body: await answer.clone().text() });
+  const { challenges } = readChallenges({ headers, body: await readText(answer.clone()) });
   const context = { ...deploymentOf(description), now: undefined };
   return Object.entries(payment).flatMap(([name, value]) =>
     comparePayment({ name, value }, challenges, context).map(explanationOf),

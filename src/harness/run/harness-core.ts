@@ -1,4 +1,4 @@
-import { createAuthorizer, createLocalSigner } from "../../chain/signing/local-signer.ts";
+import { createAuthorizers, createLocalSigner } from "../../chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Database } from "../../ledger/database/database.ts";
 import { addRows, createMemoryDatabases, readRows } from "../../ledger/database/sqlite/memory-databases.ts";
@@ -90,14 +90,14 @@ export function makeCore(
 ): MadeCore {
   const { settleWaitMs, discovery, logger, state } = options;
   const { operator, recoverer, sponsor } = harnessAccounts;
-  const authorizer = createAuthorizer(harnessAccounts.authorizer.privateKey);
+  const authorizers = createAuthorizers([harnessAccounts.authorizer.privateKey]);
   const core = createCore({
     serviceId,
     database,
     settleWaitMs,
     discovery,
     logger,
-    networks: chains.map((chain) => ({ ...configure(chain, rpcUrlOf(chain), options), ...authorizer })),
+    networks: chains.map((chain) => ({ ...configure(chain, rpcUrlOf(chain), options), ...authorizers })),
     signers: [createLocalSigner(operator.privateKey)],
     recoverer: options.recovery === false ? undefined : createLocalSigner(recoverer.privateKey),
     sponsor: createLocalSigner(sponsor.privateKey),

@@ -42,10 +42,17 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
     return escrow;
   }
 
+  function withAuthorizers(network: ModelPlace["network"]): ChannelSource["network"] {
+    const { receiverAuthorizer: address } = network;
+    return address === undefined
+      ? network
+      : { ...network, authorizers: [{ address, sign: () => ownSignature }] };
+  }
+
   function sourceOf({ network, now }: ModelPlace): ChannelSource {
     const escrow = escrowOf(network.chainId);
     return {
-      network: { ...network, signAsAuthorizer: () => ownSignature },
+      network: withAuthorizers(network),
       recover: accounts.recover,
       askWallet: async (...given) => accounts.askWallet(network.chainId, ...given),
       head: async () => ({ number: 0n, timestamp: now }),
@@ -58,7 +65,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
   /** The refusal for an organization that may not use these channels, as the ledger of the service knows them. */
   async function refuseStranger(place: ModelPlace, payment: SignedPayment): Promise<Invalid | undefined> {
     const { network, organizationId, recipient } = place;
-    const owned = ownedChannels(payment, network);
+    const owned = ownedChannels(payment, withAuthorizers(network));
     return (
       owned &&
       refuseForeign(owned, {

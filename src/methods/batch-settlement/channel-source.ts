@@ -33,8 +33,8 @@ export type ChannelSource = {
   readonly network: {
     readonly name: string;
     readonly chainId: number;
-    readonly receiverAuthorizer?: Address | undefined;
-    readonly signAsAuthorizer?: ((digest: Hex) => Hex) | undefined;
+    /** Sign claims and refunds for shops. */
+    readonly authorizers?: readonly { readonly address: Address; sign(digest: Hex): Hex }[] | undefined;
     readonly maxValiditySeconds?: bigint;
   };
   recover(digest: Hex, signature: Hex): Address | undefined;

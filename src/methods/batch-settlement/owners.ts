@@ -5,32 +5,37 @@ import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import type { OwnedChannels } from "../actions.ts";
 import { channelId } from "./channel.ts";
 import type { ChannelSource } from "./channel-source.ts";
-import { channelMethods, channelOf, claimOf, refundOf } from "./payloads.ts";
+import { channelMethods, channelOf, claimOf, refundOf, voucherOf } from "./payloads.ts";
 
-/** The channels that only the organization may use a payment on that opened them; undefined where any may. */
+/** The channels that a payment is about, and whether only the organization that opened them may use it. */
 export function ownedChannels(
   payment: SignedPayment,
-  network: Pick<ChannelSource["network"], "chainId" | "receiverAuthorizer">,
-): OwnedChannels | undefined {
+  network: Pick<ChannelSource["network"], "chainId" | "authorizers">,
+): OwnedChannels {
   const { chainId } = network;
   switch (payment.method) {
     case channelMethods.claim: {
       const { claims, signature } = claimOf(payment);
-      if (signature !== "0x") return undefined;
       const ids = claims.map(({ channel }) => channelId(channel, chainId));
-      return { ids, opens: false, refuse: refuseStranger };
+      return { ids, opens: false, releases: true, isForAll: signature !== "0x", refuse: refuseStranger };
     }
     case channelMethods.refund: {
       const { config, signature, claims, claimSignature } = refundOf(payment);
-      const isSigned = signature !== "0x" && (claims.length === 0 || claimSignature !== "0x");
-      return isSigned
-        ? undefined
-        : { ids: [channelId(config, chainId)], opens: false, refuse: refuseStranger };
+      const isForAll = signature !== "0x" && (claims.length === 0 || claimSignature !== "0x");
+      return {
+        ids: [channelId(config, chainId)],
+        opens: false,
+        releases: true,
+        isForAll,
+        refuse: refuseStranger,
+      };
     }
     case channelMethods.settle:
       return {
         ids: [],
         opens: false,
+        releases: true,
+        isForAll: false,
         receiver: { receiver: payment.payTo, token: payment.asset },
         // Nobody has signed a payout, or can sign it again.
         refuse: () => ({
@@ -53,18 +58,22 @@ export function ownedChannels(
  */
 function ownedPurchase(
   payment: SignedPayment,
-  { receiverAuthorizer }: Pick<ChannelSource["network"], "receiverAuthorizer">,
-): OwnedChannels | undefined {
+  { authorizers = [] }: Pick<ChannelSource["network"], "authorizers">,
+): OwnedChannels {
   const { config, voucher } = channelOf(payment);
-  if (receiverAuthorizer === undefined || !sameAddress(config.receiverAuthorizer, receiverAuthorizer))
-    return undefined;
-  const refuse = () =>
-    channelInvalid(
-      "receiver_authorizer_mismatch",
-      " is the facilitator's, and the channel was not opened with an API key of this organization",
-      "channelConfig.receiverAuthorizer",
-    );
-  return { ids: [voucher.channelId], opens: payment.method !== channelMethods.voucher, refuse };
+  const isVoucher = payment.method === channelMethods.voucher;
+  return {
+    ids: [voucher.channelId],
+    opens: !isVoucher,
+    releases: isVoucher && voucherOf(payment).isRefund,
+    isForAll: !authorizers.some(({ address }) => sameAddress(address, config.receiverAuthorizer)),
+    refuse: () =>
+      channelInvalid(
+        "receiver_authorizer_mismatch",
+        " is the facilitator's, and the channel was not opened with an API key of this organization",
+        "channelConfig.receiverAuthorizer",
+      ),
+  };
 }
 
 /** For organizations that did not open a channel: without its shop's own signature, only the one that did may ask. */

@@ -13,16 +13,20 @@ import { type ClaimPayload, claimOf, type RejectedClaim, withPayload } from "./p
 
 /** Signs for shops that leave it to the facilitator; or why it does not sign for these channels. */
 export function authorizerFor(
-  { name, receiverAuthorizer, signAsAuthorizer }: ChannelSource["network"],
-  authorizers: readonly Address[],
+  { name, authorizers = [] }: ChannelSource["network"],
+  named: readonly Address[],
 ): { sign(digest: Hex): Hex } | Invalid {
-  if (receiverAuthorizer === undefined || signAsAuthorizer === undefined) {
+  const [first] = named;
+  const [offered] = authorizers;
+  if (offered === undefined) {
     const fact = `The facilitator signs no claims and refunds on ${name}: send them with a signature of receiverAuthorizer`;
     return channelInvalid("authorizer_not_configured", fact);
   }
-  const other = authorizers.find((one) => !sameAddress(one, receiverAuthorizer));
-  if (other === undefined) return { sign: signAsAuthorizer };
-  const fact = `receiverAuthorizer of a channel is ${other}, but the facilitator signs as ${receiverAuthorizer}`;
+  const own =
+    authorizers.find(({ address }) => first !== undefined && sameAddress(address, first)) ?? offered;
+  const other = named.find((one) => !sameAddress(one, own.address));
+  if (other === undefined) return own;
+  const fact = `receiverAuthorizer of a channel is ${other}, but the facilitator signs as ${own.address}`;
   return channelInvalid("authorizer_address_mismatch", fact);
 }
 

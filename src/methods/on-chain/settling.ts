@@ -71,7 +71,7 @@ export type ChannelMoves = {
   moves: readonly ChannelMove[];
 };
 
-/** `channel` is its id; for what is paid out, which has no channel, null. */
+/** `channel` is its id; for what is paid out, which has no channel, null. `amount` of a claim is the new total. */
 export type ChannelMove = {
   kind: "deposit" | "claim" | "refund" | "settle";
   channel: Hex | null;
@@ -202,8 +202,8 @@ export type Settling = {
    * open, or of a new one. `known` is what the organization has asked for before; `chain` is undefined where its network is not served.
    */
   identify?(chain: Chain | undefined, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
-  /** The channels that only the organization may use a payment on that opened them; none by default. */
-  ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels | undefined;
+  /** The channels that a payment is about, which may be those of one organization; none by default. */
+  ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels;
   /** How payers announce withdrawals from the channels that its payments open. */
   readonly withdrawals?: WithdrawalLogs;
   /** The effect of a payment on channels, for the ledger; none by default. */

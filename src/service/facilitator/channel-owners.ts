@@ -1,6 +1,6 @@
 import type { NetworkConfig } from "../../config/serve-config.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { nameRequest, type OwnedChannels, refuseForeign } from "../../methods/actions.ts";
+import { type ChannelOwners, nameRequest, type OwnedChannels, refuseForeign } from "../../methods/actions.ts";
 import type { Settling } from "../../methods/on-chain/settling.ts";
 import type { Invalid } from "../../protocol/catalogue.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
@@ -17,14 +17,33 @@ export async function refuseForeignChannel(
   caller: Caller | null,
   { chainId, name }: NetworkConfig,
 ): Promise<Invalid | undefined> {
-  if (caller === null) return owned.refuse();
-  const { id: organizationId, recipients } = caller.organization;
-  return refuseForeign(owned, {
+  if (caller === null) return owned.isForAll ? undefined : owned.refuse();
+  const { recipients } = caller.organization;
+  return refuseForeign(owned, { recipient: recipients[name], ...ownersFor(channels, caller, chainId) });
+}
+
+function ownersFor(
+  channels: Ledger["channels"],
+  { organization: { id: organizationId } }: Caller,
+  chainId: number,
+): Omit<ChannelOwners, "recipient"> {
+  return {
     organizationId,
-    recipient: recipients[name],
     ownersOf: (ids) => channels.ownersOf(chainId, ids),
     hasReceiver: (receiver, asset) => channels.hasReceiver(organizationId, { chainId, receiver, asset }),
-  });
+  };
+}
+
+/** Returns true if an organization has opened each channel that a payment is about. */
+export async function hasOpened(
+  { channels }: Pick<Ledger, "channels">,
+  { ids, receiver: of }: OwnedChannels,
+  caller: Caller,
+  chainId: number,
+): Promise<boolean> {
+  const { organizationId, ownersOf, hasReceiver } = ownersFor(channels, caller, chainId);
+  if (of !== undefined) return hasReceiver(of.receiver, of.token);
+  return (await ownersOf(ids)).every((owner) => owner === organizationId);
 }
 
 /** Settlements for one receiver that are looked at for a request that may be the same. */

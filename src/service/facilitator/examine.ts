@@ -19,6 +19,7 @@ import { isClaimedAs } from "../../protocol/settlement-rules.ts";
 import { refuseAsReference } from "../../protocol/strictness.ts";
 import { ForbiddenError } from "../../util/errors.ts";
 import { belowMinimum, type Caller, type Organization } from "../organizations/organizations.ts";
+import { hasOpened } from "./channel-owners.ts";
 import type { FacilitatorContext, Lanes } from "./context.ts";
 import { bindingOf, isBound } from "./idempotent.ts";
 import { createOrder, notServed, through } from "./lanes.ts";
@@ -115,11 +116,15 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       return trail.refuse("networkIsEnabled", refusals.networkNotEnabled(request.network, enabled));
     }
     const [{ chain }] = lanes;
-    const judged = await judgeNew(read, lanes);
+    const judged = await judgeNew(read, lanes, chain.network);
     if (typeof judged !== "function") return judged;
-    return (await judgeClaimed(read, chain.network, lanes)) ?? judged();
+    return (await judgeClaimed(read, chain.network, lanes)) ?? (await judgeRelease(lanes)) ?? judged();
 
-    async function judgeNew(read: PaymentReader, lanes: Lanes): Promise<Judged | Objection> {
+    async function judgeNew(
+      read: PaymentReader,
+      lanes: Lanes,
+      served: NetworkConfig,
+    ): Promise<Judged | Objection> {
       const object = (check: CheckName, refusal: Invalid) => () => {
         trail.pass(...passed);
         return trail.refuse(check, refusal);
@@ -129,7 +134,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
         trail.publish();
         throw new ForbiddenError(problem);
       };
-      const network = forPayment(chain.network, request.payment, checking.method);
+      const network = forPayment(served, request.payment, checking.method);
       const refusal = checkTerms(request, network, checking, note);
       if (refusal !== undefined) return object(refused, refusal);
       const unlike = refuseAsReference(request, network);
@@ -161,6 +166,24 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       passed.push("signatureHolds");
       trail.pass(...passed);
       return { payment, lanes: through(network, inOrder(lanes)), recipient, ...proven };
+    }
+
+    /**
+     * What is taken out of channels for the organization that opened them: what may be paid with, and to whom, has changed since.
+     * Undefined for anything else.
+     */
+    async function judgeRelease(lanes: Lanes): Promise<Judged | undefined> {
+      const [{ chain }] = lanes;
+      const { network } = chain;
+      const { payment, requirements } = request;
+      const owned = ways.settlingOf(payment.method).ownedBy?.(payment, network);
+      if (owned === undefined || !owned.releases || caller === null) return undefined;
+      if (!(await hasOpened(ledger, owned, caller, network.chainId))) return undefined;
+      const token = { address: requirements.asset, name: "", version: "", decimals: 0 };
+      const former: NetworkConfig = { ...network, payTo: "any", assets: [...network.assets, token] };
+      passed = ["networkIsEnabled"];
+      const judged = await judgeNew(createPaymentReader(former, ways), lanes, former);
+      return typeof judged === "function" ? undefined : judged;
     }
 
     /** The payment as it was claimed; what is wrong with the request for it; undefined where it was not claimed. */

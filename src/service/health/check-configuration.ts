@@ -81,17 +81,16 @@ const example = "what `openssl rand -hex 32` prints";
 
 /** Finds keys that must not be used: published test keys, and one key for two purposes. */
 export function findRefusedKeys(config: ServeConfig): readonly ConfigurationProblem[] {
-  const { operators, recovererKey, sponsorKey, authorizerKey } = config;
+  const { operators, recovererKey, sponsorKey, authorizerKeys } = config;
   const recoverer = recovererKey === undefined ? [] : [recovererKey];
   const sponsor = sponsorKey === undefined ? [] : [sponsorKey];
-  const authorizer = authorizerKey === undefined ? [] : [authorizerKey];
   return [
     ...(operators.kind === "local"
       ? findPublished("OPERATOR_PRIVATE_KEY", "key", operators.privateKeys, isPublishedKey)
       : findPublished("OPERATOR_ADDRESS", "address", operators.addresses, isPublishedAddress)),
     ...findPublished("RECOVERER_PRIVATE_KEY", "key", recoverer, isPublishedKey),
     ...findPublished("SPONSOR_PRIVATE_KEY", "key", sponsor, isPublishedKey),
-    ...findPublished("AUTHORIZER_PRIVATE_KEY", "key", authorizer, isPublishedKey),
+    ...findPublished("AUTHORIZER_PRIVATE_KEY", "key", authorizerKeys, isPublishedKey),
     // Its txNonces would be the operator's.
     ...findShared("SPONSOR_PRIVATE_KEY", sponsorKey, operators, "; use one of its own"),
     ...findShared(

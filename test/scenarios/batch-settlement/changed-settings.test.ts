@@ -1,6 +1,6 @@
 import { generatePrivateKey } from "viem/accounts";
 import { describe, expect, test } from "vitest";
-import { createAuthorizer } from "../../../src/chain/signing/local-signer.ts";
+import { createAuthorizers } from "../../../src/chain/signing/local-signer.ts";
 import type { NetworkConfig } from "../../../src/config/serve-config.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { networks } from "../../../src/protocol/networks.ts";
@@ -23,9 +23,9 @@ const kinds = ["deposit", "claim", "settle", "refund"] as const;
 const changes: readonly { name: string; after: () => Partial<NetworkConfig>; stops?: true }[] = [
   {
     name: "the facilitator signs no more",
-    after: () => ({ receiverAuthorizer: undefined, signAsAuthorizer: undefined }) as object,
+    after: () => ({ receiverAuthorizer: undefined, authorizers: [] }) as object,
   },
-  { name: "it signs with another key", after: () => createAuthorizer(generatePrivateKey()) },
+  { name: "it signs with another key", after: () => createAuthorizers([generatePrivateKey()]) },
   { name: "plain receivers are not paid any more", after: () => ({ payTo: "contract" }) },
   { name: "the token is not allowed any more", after: () => ({ assets: [] }) },
   {

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { HTTPFacilitatorClient } from "@x402/core/server";
 import { ExactEvmScheme } from "@x402/evm/exact/server";
 import { UptoEvmScheme } from "@x402/evm/upto/server";
@@ -193,4 +194,29 @@ test("time goes to a moment, and not back", async () => {
   const moment = (await base.now()) + 3_600n;
   expect(await base.advanceTimeTo(moment)).toBeGreaterThanOrEqual(moment);
   await expect(base.advanceTimeTo(new Date(0))).rejects.toThrow("time only goes forward");
+});
+
+test.each([
+  ["does not end", (response: ServerResponse) => void response.write("{")],
+  [
+    "comes byte by byte",
+    (response: ServerResponse) => void setInterval(() => response.write(" "), 200).unref(),
+  ],
+  [
+    "has a gigabyte",
+    (response: ServerResponse) => {
+      const more = () => {
+        while (!response.destroyed && response.write("x".repeat(1 << 20)));
+      };
+      response.on("drain", more);
+      more();
+    },
+  ],
+])("the buyer leaves a shop whose 402 %s", { timeout: 30_000 }, async (_, write) => {
+  const endless = await listenOnLoopback((_request, response) => {
+    response.writeHead(402, { "content-type": "application/json" });
+    write(response);
+  });
+  onTestFinished(endless.close);
+  await expect(harness.buyer("funded").fetch(endless.origin)).rejects.toThrow(KitError);
 });

@@ -1,6 +1,6 @@
 // A service in its own process, which kills itself at the step named by its argument.
 import { z } from "zod";
-import { createAuthorizer, createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
+import { createAuthorizers, createLocalSigner } from "../../../src/chain/signing/local-signer.ts";
 import { createLogger } from "../../../src/observe/log/logger.ts";
 import { harnessAccounts } from "../../../src/payer/accounts.ts";
 import { address, bytes32 } from "../../../src/protocol/primitives.ts";
@@ -40,7 +40,7 @@ const service = await createWrappedService(wrap, {
     {
       ...localNetwork(options),
       payTo: "recipients",
-      ...createAuthorizer(harnessAccounts.authorizer.privateKey),
+      ...createAuthorizers([harnessAccounts.authorizer.privateKey]),
     },
   ],
   signers: [first, ...others],

@@ -72,12 +72,12 @@ export const claimSettling: Settling = {
 
   ownedBy: ownedChannels,
   channelMoves({ payment }) {
-    const { ids = [], gains = [] } = claimOf(payment);
+    const { claims, ids = [], gains = [] } = claimOf(payment);
     const moves = ids.map((channel, index) => ({
       ...({ kind: "claim", channel } as const),
-      amount: gains[index] ?? 0n,
+      amount: claims[index]?.totalClaimed ?? 0n,
     }));
-    return { moves: moves.filter(({ amount }) => amount > 0n) };
+    return { moves: moves.filter((_, index) => (gains[index] ?? 0n) > 0n) };
   },
 
   describeSettled(_chain, { payment }, { hash }) {

@@ -177,7 +177,7 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
     channelMoves({ payment }, network) {
       const { payer, payTo: receiver, asset: token, limit: amount } = payment;
       const { channelId: id } = depositOf(payment).voucher;
-      const isOwned = ownedChannels(payment, network) !== undefined;
+      const isOwned = !ownedChannels(payment, network).isForAll;
       return {
         opened: { id, receiver, token, payer, isOwned },
         moves: [{ kind: "deposit", channel: id, amount }],

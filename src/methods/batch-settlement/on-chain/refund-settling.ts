@@ -61,13 +61,13 @@ export const refundSettling: Settling = {
 
   ownedBy: ownedChannels,
   channelMoves({ payment }) {
-    const { voucher, refunds = 0n, gains = [], ids = [] } = refundOf(payment);
+    const { voucher, refunds = 0n, claims } = refundOf(payment);
     const channel = voucher.channelId;
-    const gain = gains.reduce((one, other) => larger(one, other), 0n);
+    const amount = claims.reduce((most, { totalClaimed }) => larger(most, totalClaimed), 0n);
     return {
       moves: [
         { kind: "refund", channel, amount: refunds },
-        ...(ids.length > 0 ? [{ kind: "claim", channel, amount: gain } as const] : []),
+        ...(claims.length > 0 ? [{ kind: "claim", channel, amount } as const] : []),
       ],
     };
   },
