@@ -1,3 +1,4 @@
+import { plannedAmount } from "../methods/batch-settlement/payloads.ts";
 import { channels, type SettlementStep, type TransactionStep } from "../observe/channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Network } from "../protocol/networks.ts";
@@ -126,13 +127,6 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
   };
 }
 
-/** What a claim moves: at channels the sum of what it is for. The claims of a refund move nothing to its payer. */
-function expectedAmount({ amount, channels }: Claim): bigint {
-  const moves = channels?.moves ?? [];
-  const own = moves.filter(({ kind }) => kind === moves[0]?.kind);
-  return own.length === 0 ? amount : own.reduce((sum, move) => sum + move.amount, 0n);
-}
-
 function createPublishing({ serviceId, networks }: PublishedService) {
   const names = new Map(networks.map(({ chainId, name }) => [chainId, name]));
 
@@ -155,7 +149,7 @@ function createPublishing({ serviceId, networks }: PublishedService) {
       network,
       organizationId,
       method,
-      amount: expectedAmount(claim),
+      amount: plannedAmount(claim) ?? claim.amount,
     }));
   }
 
