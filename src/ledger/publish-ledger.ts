@@ -1,8 +1,9 @@
+import { plannedAmount } from "../methods/batch-settlement/payloads.ts";
 import { channels, type SettlementStep, type TransactionStep } from "../observe/channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Network } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Attempt } from "./settlement.ts";
+import type { Attempt, Claim } from "./settlement.ts";
 
 /** The step alone, without what says whose it is. */
 type Step<Message, Key extends keyof Message> = Message extends unknown
@@ -16,7 +17,7 @@ type PublishedService = { serviceId: string; networks: readonly Pick<Network, "c
  * channels `settlement` and `transaction`.
  */
 export function publishLedger(ledger: Ledger, service: PublishedService): Ledger {
-  const { publishStep, publishTransaction, publishSigned } = createPublishing(service);
+  const { publishStep, publishClaim, publishTransaction, publishSigned } = createPublishing(service);
   const { claims, outcomes, leases, recoveries, gifts, channels: knownChannels } = ledger;
   return {
     gifts,
@@ -27,9 +28,7 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
       async claim(operator, requests, sign) {
         const result = await claims.claim(operator, requests, sign);
         const claimed = requests.filter((_, index) => result.outcomes[index] === "claimed");
-        for (const { id, network, organizationId, method, amount } of claimed) {
-          publishStep([id], () => ({ step: "claimed", network, organizationId, method, amount }));
-        }
+        for (const claim of claimed) publishClaim(claim);
         if (result.attempt !== null) publishSigned(result.attempt, () => claimed.map(({ id }) => id));
         return result;
       },
@@ -37,9 +36,8 @@ export function publishLedger(ledger: Ledger, service: PublishedService): Ledger
       async claimNothing(claim, checkedAt, charge, settledBy) {
         const outcome = await claims.claimNothing(claim, checkedAt, charge, settledBy);
         if (outcome !== "claimed") return outcome;
-        const { id, network, organizationId, method, amount } = claim;
-        publishStep([id], () => ({ step: "claimed", network, organizationId, method, amount }));
-        publishStep([id], () => ({ step: "settled", transaction: settledBy?.hash }));
+        publishClaim(claim);
+        publishStep([claim.id], () => ({ step: "settled", transaction: settledBy?.hash }));
         return outcome;
       },
 
@@ -144,6 +142,17 @@ function createPublishing({ serviceId, networks }: PublishedService) {
     }
   }
 
+  function publishClaim(claim: Claim): void {
+    const { id, network, organizationId, method } = claim;
+    publishStep([id], () => ({
+      step: "claimed",
+      network,
+      organizationId,
+      method,
+      amount: plannedAmount(claim) ?? claim.amount,
+    }));
+  }
+
   function publishTransaction(
     chainId: number,
     transaction: Hex,
@@ -174,5 +183,5 @@ function createPublishing({ serviceId, networks }: PublishedService) {
     }));
   }
 
-  return { publishStep, publishTransaction, publishSigned };
+  return { publishStep, publishClaim, publishTransaction, publishSigned };
 }

@@ -48,8 +48,8 @@ export type ModelledPayment = {
   isVerifiedAlone: boolean;
   /** `extra` of a good verify. */
   extra: AnswerExtra["extra"];
-  /** Moves the tokens; gives what the payer gets back, and what takes the move back. */
-  apply(): { returned: bigint; undo(): void };
+  /** Moves the tokens for an organization; gives what the payer gets back, and what takes the move back. */
+  apply(organizationId: string): { returned: bigint; undo(): void };
   /** Reads what the answer about a settled payment says; `invalid` where it did less than was asked for. */
   describe(transaction: string): AnswerExtra & { amount?: bigint | undefined; invalid?: Invalid | undefined };
 };

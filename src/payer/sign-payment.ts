@@ -136,11 +136,15 @@ export function agree<N extends PayingNetwork>(
  */
 export function requirePlain(
   payTo: Address,
-  { facilitatorContract }: Pick<PayingNetwork, "facilitatorContract">,
+  { facilitatorContract, payTo: usualPayTo }: Pick<PayingNetwork, "facilitatorContract" | "payTo">,
 ): void {
   if (!sameAddress(payTo, facilitatorContract)) return;
+  // Other payees are refused if payments go to the contract by default.
+  const hint = sameAddress(usualPayTo, facilitatorContract)
+    ? "Start it with the option payTo (`up --pay-to recipients`)."
+    : `Name another payTo, such as ${usualPayTo}.`;
   throw new KitError("Scheme batch-settlement pays plain receivers, not the facilitator contract", {
-    hints: ["Start it with the option payTo (`up --pay-to recipients`), or name another payTo."],
+    hints: [hint],
   });
 }
 

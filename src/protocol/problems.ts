@@ -51,7 +51,7 @@ type ProblemText = { means?: string; fix: string };
 export const problemTexts: Readonly<Record<ProblemName, ProblemText>> = {
   "malformed-request": {
     means: "The body is not JSON, or a parameter of the query, a key or an identifier cannot be read",
-    fix: "Send the body as one JSON object; `x402-kit explain BODY` says what it is instead.",
+    fix: "Correct what the message names; if that is the body, send one JSON object: `x402-kit explain BODY` says what it is instead.",
   },
   unauthorized: {
     means: "API key missing or not accepted",

@@ -120,13 +120,11 @@ export const buy = defineCommand({
       const challenge = findChallenge(value);
       return challenge === undefined ? [] : readOffers(challenge, place.networks);
     });
-    story.offer = offers.find(
-      (one) =>
-        (network === undefined || one.network.name === network) &&
-        // A channel holds more than the price, and is only of use to a buyer that comes again.
-        (!live || !keepsChannels(one.scheme)),
-    );
-    if (story.offer === undefined) return report(story, "nothing-payable");
+    const possible = offers.filter((one) => network === undefined || one.network.name === network);
+    // A channel holds more than the price, and is only of use to a buyer that comes again.
+    story.offer = possible.find(({ scheme }) => !live || !keepsChannels(scheme));
+    if (story.offer === undefined)
+      return report(story, possible.length > 0 ? "needs-channel" : "nothing-payable");
     const { offer } = story;
     const isUnsafe = ofReading.some(isCause) || ofShop.some(({ isMinor }) => !isMinor);
     // Of an unknown token a limit in whole tokens means nothing: on a live chain it is not paid.
@@ -275,6 +273,8 @@ const results = {
   unclear: "It is not certain what became of the payment.",
   "dry-run": "Nothing was signed (--dry-run).",
   "nothing-payable": "Nothing was signed: no offer can be paid here.",
+  "needs-channel":
+    "Nothing was signed: with --live no offer of scheme batch-settlement is paid, whose deposit is more than the price.",
   "too-dear": "Nothing was signed: it costs more than --max allows.",
   "not-safe":
     "Nothing was signed: on a live chain only offers without a mistake are paid, in the network's USDC.",

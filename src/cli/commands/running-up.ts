@@ -1,5 +1,12 @@
 import { longestAdvanceSeconds } from "../../config/serve-config.ts";
-import { readNetwork, readOneOf, readPrice, readPriceOrZero, readWholeNumber } from "../../config/values.ts";
+import {
+  readFacilitatorUrl,
+  readNetwork,
+  readOneOf,
+  readPrice,
+  readPriceOrZero,
+  readWholeNumber,
+} from "../../config/values.ts";
 import { createControlClient } from "../../harness/control/control-client.ts";
 import { findHarness, requireRunning } from "../../harness/control/description.ts";
 import { type PaymentSpec, pay as payOnHarness } from "../../harness/control/pay.ts";
@@ -242,10 +249,11 @@ export const advanceTime = defineCommand({
 export const stateSave = defineCommand({
   options: {
     file: textOption("FILE", "the file to write", { positional: true, required: true, example: "bug.state" }),
-    from: urlOption,
+    url: urlOption,
+    from: option("URL", "the same as --url", { read: readFacilitatorUrl, example: "http://127.0.0.1:4402" }),
   },
 
-  async run({ file, from }, { printError }) {
+  async run({ file, url, from = url }, { printError }) {
     await findHarness(from);
     const session = await createControlClient(from).session();
     await writeState(file, session);

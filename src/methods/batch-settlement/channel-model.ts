@@ -109,7 +109,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
         revert,
         isVerifiedAlone: payment.method === channelMethods.voucher,
         extra,
-        apply() {
+        apply(organizationId) {
           const { method, payTo, asset, limit } = planned;
           const undo = escrow.undoable(() => {
             if (method === channelMethods.claim) escrow.claim(claimOf(planned).claims);
@@ -121,8 +121,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
             } else if (method !== channelMethods.voucher) {
               const { channelId } = depositOf(planned).voucher;
               const key = ownerKey(chainId, channelId);
-              if (owners.get(key) === undefined)
-                owners.set(key, { organizationId: place.organizationId, payTo, asset });
+              if (owners.get(key) === undefined) owners.set(key, { organizationId, payTo, asset });
               escrow.deposit(channelId, limit);
             }
           });

@@ -85,6 +85,12 @@ export function kindOf(payload: unknown): unknown {
   return propertyOf(payload, "type");
 }
 
+/** Returns true for an action of a shop: its own members do not say how much it moves. */
+export function isShopAction({ method }: Pick<SignedPayment, "method">): boolean {
+  const { claim, settle, refund } = channelMethods;
+  return [claim, settle, refund].some((one) => one === method);
+}
+
 /** The members by which deposits are distinguished. */
 export function authorizationOf(payload: unknown, member: string): unknown {
   return propertyOf(propertyOf(propertyOf(payload, "deposit"), "authorization"), member);
@@ -331,10 +337,13 @@ export function withPayload(payment: SignedPayment, payload: unknown): SignedPay
   return { ...payment, payload: write(payload) };
 }
 
-const known = new WeakMap<SignedPayment, unknown>();
+/** The members of a payment by which its payload can be read. */
+type Written = Pick<SignedPayment, "method" | "payload">;
+
+const known = new WeakMap<Written, unknown>();
 
 /** The payload of a payment of the methods above, as {@link write} has written it. */
-function payloadOf(payment: SignedPayment): unknown {
+function payloadOf(payment: Written): unknown {
   const { payload } = payment;
   if (payload === null) throw new Error(`a payment by ${payment.method} has no payload`);
   const read =
@@ -358,7 +367,21 @@ export function voucherIn(payment: SignedPayment): ChannelPayload["voucher"] | u
   return isOfBuyer ? channelOf(payment).voucher : undefined;
 }
 
-export const claimOf = (payment: SignedPayment) => payloadOf(payment) as ClaimPayload;
+export const claimOf = (payment: Written) => payloadOf(payment) as ClaimPayload;
 /** The sum that is owed to a receiver, once that was looked up. */
-export const payoutOf = (payment: SignedPayment) => payloadOf(payment) as { owed: bigint };
-export const refundOf = (payment: SignedPayment) => payloadOf(payment) as RefundPayload;
+export const payoutOf = (payment: Written) => payloadOf(payment) as { owed: bigint };
+export const refundOf = (payment: Written) => payloadOf(payment) as RefundPayload;
+
+/** How much a planned claim, payout or refund moves; undefined for payments that say it themselves. */
+export function plannedAmount(payment: Written): bigint | undefined {
+  switch (payment.method) {
+    case channelMethods.claim:
+      return claimOf(payment).gains?.reduce((sum, gain) => sum + gain, 0n);
+    case channelMethods.settle:
+      return payoutOf(payment).owed;
+    case channelMethods.refund:
+      return refundOf(payment).refunds;
+    default:
+      return undefined;
+  }
+}

@@ -74,6 +74,8 @@ export type RequestResult = {
   /** The chain's time that the payment's own was compared with, unix seconds. */
   readonly chainTime?: Invalid["chainTime"];
   readonly transaction?: Hex;
+  /** What was taken or moved, in the asset's smallest unit, if the payment itself does not say it. */
+  readonly amount?: string;
   /** The warnings about a good payment. */
   readonly warnings?: readonly Warning[];
 };
@@ -140,7 +142,10 @@ export type SettlementStep = FromService & { readonly settlementId: Hex } & (
         readonly organizationId: string;
         /** How it is paid: `SignedPayment.method`. */
         readonly method: string;
-        /** The settled amount, in the asset's smallest unit: for a maximum, the amount in the settle request. */
+        /**
+         * The settled amount, in the asset's smallest unit: for a maximum, the amount in the settle request; for a claim, payout or
+         * refund of channels, what it is expected to move.
+         */
         readonly amount: bigint;
       }
     /** A block holds it that is not deep enough yet. */

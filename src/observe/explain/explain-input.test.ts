@@ -582,9 +582,15 @@ describe("what a developer got wrong is named", () => {
     ],
     [
       "a challenge that offers nothing",
-      "nothing-accepted",
+      "missing-member",
       "accepts",
       () => ({ x402Version: 1, accepts: [], error: "" }),
+    ],
+    [
+      "a challenge that offers nothing that is settled here",
+      "nothing-accepted",
+      "accepts",
+      () => ({ x402Version: 2, accepts: [{ scheme: "other" }, { scheme: "another" }], error: "" }),
     ],
     [
       "a refusal",

@@ -466,6 +466,11 @@ function explainChallenge(
   version: X402Version,
   context: ExplainContext,
 ): Finding[] {
+  if (accepts.length === 0) {
+    const title = "The challenge offers nothing: `accepts` is empty";
+    const fix = "Offer at least one way to pay; GET /supported lists them.";
+    return [finding("missing-member", "accepts", { title, got: "[]", expected: "the offers", fix })];
+  }
   const each = accepts.map((offer, index) => {
     const at = `accepts[${index}]`;
     if (!isRecord(offer)) {

@@ -1,3 +1,4 @@
+import { isShopAction } from "../../methods/batch-settlement/payloads.ts";
 import { methods } from "../../methods/methods.ts";
 import { nameOfTestPayer } from "../../payer/test-payers.ts";
 import { builtInNetworks, type Network, type NetworkRegistry } from "../../protocol/networks.ts";
@@ -50,6 +51,7 @@ export function summaryOf(record: PaymentRecord, names: KnownNames = {}): Paymen
   };
   for (const entry of record.entries) takeIn(summary, entry, record.asked);
   summary.charge = chargeOf(record, summary);
+  if (request !== undefined && isShopAction(request.payment)) summary.amount = movedBy(record, summary);
   return summary;
 }
 
@@ -63,8 +65,19 @@ function headerIn(record: PaymentRecord): { text: string } | undefined {
 function chargeOf({ request, entries }: PaymentRecord, { ledger }: PaymentSummary): string | null {
   const { payment } = request ?? {};
   if (payment === undefined || ledger === "failed" || !allowsLess(payment)) return null;
+  return claimedAmount(entries);
+}
+
+function claimedAmount(entries: PaymentRecord["entries"]): string | null {
   const claim = entries.findLast((entry) => entry.kind === "settlement" && entry.step === "claimed");
   return claim !== undefined && "amount" in claim ? `${claim.amount}` : null;
+}
+
+/** What an action of a shop moved: its answer says it, or else the ledger. Null if that was nothing. */
+function movedBy({ entries }: PaymentRecord, { ledger }: PaymentSummary): string | null {
+  if (ledger === "failed") return null;
+  const answer = entries.findLast((entry) => entry.kind === "answer" && entry.result.amount !== undefined);
+  return answer?.kind === "answer" ? (answer.result.amount ?? null) : claimedAmount(entries);
 }
 
 /** A payment method that only the service knows is skipped. */

@@ -119,11 +119,12 @@ export async function claimPayment(
   async function checkFirst(plan: Plan): Promise<Invalid | GiveGasMoney> {
     const seen = await look(plan);
     if ("reason" in seen) return seen;
+    const expense = expenseOf(plan, seen);
+    await gasBudget.require(caller, network, expense);
     // Code could keep it.
     if (sponsor === undefined || seen.payerCode !== null) return async () => false;
     const { asset, payer } = signed;
     // With the settlement, which would be left without a budget otherwise.
-    const expense = expenseOf(plan, seen);
     const account: GiftAccount = {
       organizationId: caller.organization.id,
       within: (gift, give) => gasBudget.within(caller, network, { ...expense, gift }, give),

@@ -13,6 +13,16 @@ export type Expense = { payer: keyof ByPayer<unknown>; cost: ByPayer<bigint>; gi
 /** Lets settlements through as long as the gas budgets of their organizations cover them. */
 export type GasBudget = {
   /**
+   * Checks that the budget covers a settlement, before anything is sent for it.
+   *
+   * @throws GasBudgetError when it does not fit
+   */
+  require(
+    caller: Caller,
+    network: Pick<NetworkConfig, "name" | "dailyGasBudget">,
+    expense: Expense,
+  ): Promise<void>;
+  /**
    * Runs `claim`, which claims a settlement or gives what its payer lacks, if the budget covers it.
    *
    * @throws GasBudgetError when it does not fit; then nothing was done.
@@ -72,39 +82,52 @@ export function createGasBudget(outcomes: Pick<Outcomes, "gasSpending">, now: ()
     }
   }
 
+  /** Runs `act` if the budget covers the expense. `account` is undefined without a budget. */
+  async function ifCovered<T>(
+    { organization }: Caller,
+    { name, dailyGasBudget }: Pick<NetworkConfig, "name" | "dailyGasBudget">,
+    expense: Expense,
+    act: (account: Account | undefined) => T | Promise<T>,
+  ): Promise<T> {
+    const budget = organization.limits[name]?.dailyGasBudget ?? dailyGasBudget ?? null;
+    if (budget === null) return act(undefined);
+    const key = `${organization.id} ${name}`;
+    const account: Account = accounts.get(key) ?? { underWay: { ...nothingUnderWay } };
+    accounts.set(key, account);
+    const fitsTwice =
+      account.last !== undefined &&
+      now() - account.last.at < readingMs &&
+      overGasBudget(budget / 2n, asSpending(account.last), expense) === undefined;
+    if (!fitsTwice) {
+      const reading = await read(account, () => outcomes.gasSpending(organization.id, name));
+      // From here to the counting nothing may be awaited, or many at once would see the same room.
+      const over = overGasBudget(budget, asSpending(reading), expense);
+      if (over !== undefined) {
+        const { spent } = reading.spending;
+        const isSpent = overGasBudget(budget, { spent, unfinished: nothingUnderWay }, expense) !== undefined;
+        throw new GasBudgetError(
+          `${over}; nothing was sent`,
+          isSpent ? secondsLeftOfDay(now()) : underWayRetrySeconds,
+        );
+      }
+    }
+    return act(account);
+  }
+
   return {
-    async within({ organization }, { name, dailyGasBudget }, expense, claim) {
-      const budget = organization.limits[name]?.dailyGasBudget ?? dailyGasBudget ?? null;
-      if (budget === null) return claim();
-      const key = `${organization.id} ${name}`;
-      const account: Account = accounts.get(key) ?? { underWay: { ...nothingUnderWay } };
-      accounts.set(key, account);
-      const fitsTwice =
-        account.last !== undefined &&
-        now() - account.last.at < readingMs &&
-        overGasBudget(budget / 2n, asSpending(account.last), expense) === undefined;
-      if (!fitsTwice) {
-        const reading = await read(account, () => outcomes.gasSpending(organization.id, name));
-        // From here to the counting below nothing may be awaited, or many at once would see the same room.
-        const over = overGasBudget(budget, asSpending(reading), expense);
-        if (over !== undefined) {
-          const { spent } = reading.spending;
-          const isSpent =
-            overGasBudget(budget, { spent, unfinished: nothingUnderWay }, expense) !== undefined;
-          throw new GasBudgetError(
-            `${over}; nothing was sent`,
-            isSpent ? secondsLeftOfDay(now()) : underWayRetrySeconds,
-          );
+    require: (caller, network, expense) => ifCovered(caller, network, expense, () => undefined),
+    within: (caller, network, expense, claim) =>
+      ifCovered(caller, network, expense, async (account) => {
+        if (account === undefined) return claim();
+        const { underWay, last, next } = account;
+        count(underWay, expense, 1);
+        for (const one of [last, next]) if (one !== undefined) count(one.uncounted, expense, 1);
+        try {
+          return await claim();
+        } finally {
+          count(underWay, expense, -1);
         }
-      }
-      count(account.underWay, expense, 1);
-      for (const one of [account.last, account.next]) if (one !== undefined) count(one.uncounted, expense, 1);
-      try {
-        return await claim();
-      } finally {
-        count(account.underWay, expense, -1);
-      }
-    },
+      }),
   };
 }
 

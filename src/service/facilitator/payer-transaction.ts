@@ -123,7 +123,7 @@ export type PrepareOptions = Waiting & {
  *
  * @returns the plan by which the payment can be settled now, or why it cannot be
  * @throws UndeterminedError when the transaction is not mined in time, GasBudgetError when the organization's gas budget does not
- * cover what the payer lacks. The payment was not sent then.
+ * cover the payment and what the payer lacks. The payment was not sent then.
  */
 export async function planToSettle(
   settling: Settling,

@@ -1,11 +1,13 @@
-import { callViews, readViews, selector, viewGas } from "../../chain/views.ts";
+import { callViews, codeOf, readViews, selector, viewGas } from "../../chain/views.ts";
+import { deposit } from "../../methods/batch-settlement/batch-settlement-methods.ts";
 import {
   batchSettlementAddress,
   erc3009CollectorAddress,
+  multicall3Address,
   permit2CollectorAddress,
 } from "../../methods/batch-settlement/contracts.ts";
 import { addressWord, byteWords, type Hex, sameAddress, uintWord } from "../../protocol/hex.ts";
-import { type NetworkCheck, ok } from "./check.ts";
+import { type Check, type NetworkCheck, ok, warning } from "./check.ts";
 
 const name = "escrow";
 
@@ -18,7 +20,8 @@ const collectors = [erc3009CollectorAddress, permit2CollectorAddress];
 
 /**
  * Looks for the contracts of scheme “batch-settlement” where public clients know them, and lets the escrow run, which needs the rules of
- * Cancun (transient storage). Only a note: this service does not settle the scheme, so that nothing depends on it.
+ * Cancun (transient storage). Multicall3 is needed if wallets may be deployed with their deposits. Only a note if the scheme is not
+ * offered on the network; other payments need none of these.
  */
 export const batchSettlementCheck: NetworkCheck = {
   name,
@@ -28,24 +31,37 @@ export const batchSettlementCheck: NetworkCheck = {
       [
         { target: batchSettlementAddress, data: settleNothingInMulticall, changes: true },
         ...collectors.map((target) => ({ target, data: selector("x402BatchSettlement()") })),
+        codeOf(multicall3Address),
       ],
       viewGas,
     ),
   ],
-  read([answer]) {
-    const [escrow, ...ofCollectors] = readViews(answer?.result, 1 + collectors.length)?.results ?? [];
-    const unneeded = "nothing here needs scheme batch-settlement";
-    if (escrow === undefined) return [ok(name, `could not be looked at; ${unneeded}`)];
-    if (escrow.word === undefined) {
-      const found = escrow.codeHash === null ? "there is none of x402" : "the chain does not run the code";
-      return [ok(name, `${found} at ${batchSettlementAddress}; ${unneeded}`)];
+  read([answer], { network }) {
+    const isOffered = deposit.extra(network) !== undefined;
+    const missing = (detail: string, consequence: string): Check =>
+      isOffered
+        ? warning(name, `${detail}: ${consequence}`, advice)
+        : ok(name, `${detail}; nothing here needs scheme batch-settlement`);
+    const noDeposit = "no deposit of scheme batch-settlement settles";
+    const { results } = readViews(answer?.result, 2 + collectors.length) ?? {};
+    if (results === undefined) return [missing("could not be looked at", "deposits may not settle")];
+    const [escrow, ...ofOthers] = results;
+    if (escrow?.word === undefined) {
+      const found = escrow?.codeHash == null ? "there is none of x402" : "the chain does not run the code";
+      return [missing(`${found} at ${batchSettlementAddress}`, noDeposit)];
     }
     const bad = collectors.filter((_, index) => {
-      const word = ofCollectors[index]?.word;
+      const word = ofOthers[index]?.word;
       return word === undefined || !sameAddress(word, `0x${addressWord(batchSettlementAddress)}`);
     });
-    return bad.length === 0
-      ? [ok(name, `${batchSettlementAddress} is there and runs, and both collectors of x402 use it`)]
-      : [ok(name, `there is no collector of x402 at ${bad.join(" and ")}; ${unneeded}`)];
+    if (bad.length > 0) return [missing(`there is no collector of x402 at ${bad.join(" and ")}`, noDeposit)];
+    const deploysWallets = isOffered && (network.walletFactories ?? []).length > 0;
+    if (deploysWallets && ofOthers.at(-1)?.codeHash == null) {
+      const consequence = "no deposit settles of a wallet that is deployed with it";
+      return [missing(`there is no Multicall3 at ${multicall3Address}`, consequence)];
+    }
+    return [ok(name, `${batchSettlementAddress} is there and runs, and both collectors of x402 use it`)];
   },
 };
+
+const advice = "Have it deployed there, which anybody can (by CREATE2). Payments of other schemes go on.";

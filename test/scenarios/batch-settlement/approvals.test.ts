@@ -176,6 +176,16 @@ describe("an approval by EIP-2612", () => {
 describe("an approval that is a transaction of the buyer's", () => {
   const kind = "erc20ApprovalGasSponsoring";
 
+  test("is not sent for an organization whose gas budget is used up", async () => {
+    const running = await start();
+    await running.service.organizations.setLimits("org", "base", { dailyGasBudget: 1n });
+    const { body, payer, channelId } = await signDeposit(kind);
+    await scene.chain.setBalance(payer, 10n ** 18n);
+    expect(await scene.post(running, "settle", body)).toMatchObject({ status: 429 });
+    expect(await transactionsOf(payer)).toBe(0);
+    expect(await readChannelState(scene.chain, channelId)).toEqual([0n, 0n]);
+  });
+
   test.each<[name: string, terms: object]>([
     ["erc20_approval_tx_invalid_calldata", { amount: 9_999n }],
     ["erc20_approval_tx_wrong_spender", { spender: newAccount() }],

@@ -238,14 +238,18 @@ describe("a claim of several channels", () => {
 });
 
 test("those who observe the service see each of these, and what they do not know they leave out", async () => {
-  const { manager, exchanges, channel } = await openShop();
+  const { manager, exchanges, channel, buyer, url } = await openShop();
   await manager.claimAndSettle();
+  await buyer.buy(url);
+  await manager.claim();
+  await manager.refund();
   const { origin } = new URL(harness.description.facilitator.url);
   const list = (await (await fetch(`${origin}/payments`)).json()) as Body;
   const transactions = exchanges.flatMap(({ answer }) => Reflect.get(Object(answer), "transaction") ?? []);
-  expect(transactions).toHaveLength(3);
+  expect(transactions).toHaveLength(5);
   const shown = list.payments.filter((payment: Body) => transactions.includes(payment.transaction));
-  expect(shown).toHaveLength(3);
+  // Newest first.
+  expect(shown.map(({ amount }: Body) => amount)).toEqual(["6000", "1000", "3000", "3000", "10000"]);
   for (const { id } of shown) {
     const response = await fetch(`${origin}/payments/${id}`);
     const text = await response.text();

@@ -73,6 +73,14 @@ test("pay settles a deposit with a voucher for the price, and says how much each
   expect(stdout).toMatch(/0\.01 USDC.*0\.05 USDC/);
 });
 
+test("pay to the facilitator contract is refused, and names a payTo that works", async () => {
+  const scheme = ["pay", "--scheme", "batch-settlement", "--url", origin];
+  const { facilitatorContract = "" } = description.networks.base ?? {};
+  const { code, stderr } = await runHere([...scheme, "--pay-to", facilitatorContract]);
+  const [, payTo = ""] = /payTo, such as (0x\w+)/.exec(stderr) ?? [];
+  expect([code, (await runHere([...scheme, "--pay-to", payTo])).code]).toEqual([1, 0]);
+});
+
 test("a signed payment of POST /__payment is verified and settled", async () => {
   const { body } = await requestJson(`${origin}/__payment`, {
     method: "POST",
@@ -132,7 +140,7 @@ test("a saved state does not name the shop among those who have signed", async (
   await buy();
   expect(await run("channels", "claim", storage)).toMatchObject({ code: 0 });
   const file = join(storage, "saved.state");
-  const { code, stdout } = await runHere(["state", "save", file, "--from", origin, "--json"]);
+  const { code, stdout } = await runHere(["state", "save", file, "--url", origin, "--json"]);
   expect([code, JSON.parse(stdout)]).toMatchObject([0, { strangers: [] }]);
 });
 

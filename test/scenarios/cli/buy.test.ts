@@ -43,6 +43,11 @@ async function buy(url: string, ...args: string[]) {
 /** The key for live chains: of an account that has nothing there. */
 const keys = { PAYER_PRIVATE_KEY: generatePrivateKey() };
 
+const channelTerms = {
+  ...{ name: "USD Coin", version: "2", withdrawDelay: 900 },
+  receiverAuthorizer: testPayers.funded.address,
+};
+
 async function openMerchant() {
   const { caip2, payTo } = description.networks.base ?? { caip2: "eip155:8453", payTo: "0x" };
   const { url } = description.facilitator;
@@ -188,6 +193,12 @@ test.each<[string, StubShop, string[], string]>([
   ["it costs more than --max", {}, ["--max", "0.001"], "too-dear"],
   ["it costs more than a tenth of a dollar, live", { offer: { amount: "100001" } }, ["--live"], "too-dear"],
   ["payTo is nobody's, live", { offer: { payTo: `0x${"0".repeat(40)}` } }, ["--live"], "not-safe"],
+  [
+    "a channel is needed, live",
+    { offer: { scheme: "batch-settlement", extra: channelTerms } },
+    ["--live"],
+    "needs-channel",
+  ],
   [
     "the token is not the network's USDC, live",
     { offer: { asset: networks.polygon.usdc.address } },

@@ -49,6 +49,13 @@ test("why says of an up that has seen no payment how to make one", async () => {
   );
 });
 
+test("pay by batch-settlement names no payTo that this up would refuse", async () => {
+  const { code, stderr } = await cli("pay", "--scheme", "batch-settlement");
+  expect(code).toBe(1);
+  expect(stderr).toContain("up --pay-to recipients");
+  expect(stderr).not.toContain("another payTo");
+});
+
 test("up prints a line for every verify and settle, and says of a refusal what to do", async () => {
   await pay(description, { network: "base" });
   await pay(description, { network: "base", payer: "empty" });
@@ -256,7 +263,10 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
   await post("/v1/verify", { authorization: "x4k_wrong" });
   await post("/v2/verify", key);
   await post("/v1/settle", key);
-  await expect.poll(() => printed().length).toBe(before + 3);
+  const { settleRequest: body } = await signPayment(description, { network: "base" });
+  const headers = { ...key, "idempotency-key": "with a space" };
+  await requestJson(`${origin}/v1/settle`, { method: "POST", headers, body });
+  await expect.poll(() => printed().length).toBe(before + 4);
   expect(printed().slice(before)).toMatchObject([
     {
       ...{ operation: "verify", status: 401, fix: expect.stringContaining("x402-kit up") },
@@ -264,6 +274,7 @@ test("a wrong key, a wrong path and a body that is no payment have a line too", 
     },
     { operation: null, status: 404, outcome: "POST /v2/verify", fix: expect.stringContaining("ends in /v1") },
     { operation: "settle", status: 200, reason: "invalid_payload", payer: null },
+    { operation: "settle", status: 400, fix: expect.stringContaining("what the message names") },
   ]);
 });
 

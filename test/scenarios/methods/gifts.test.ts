@@ -111,6 +111,22 @@ test("a gift that the budget does not cover is not made, and the payment can set
   expect(await given()).toBe(before + 1);
 });
 
+test("the approval of a payer with gas money is not sent for an organization whose budget is used up", async () => {
+  const running = await scene.startService();
+  await setBudget(running, 1n);
+  const { address } = testPayers.unapproved;
+  await scene.chain.setBalance(address, lacked);
+  const sent = () => node().request("eth_getTransactionCount", address, "latest");
+  const [before, body] = [await sent(), await sign("unapproved")];
+  expect(await settle(running, body)).toMatchObject({
+    status: 429,
+    body: { type: "urn:x402-facilitator-kit:problem:gas-budget-used-up" },
+  });
+  expect(await sent()).toBe(before);
+  await setBudget(running, null);
+  expect(await settle(running, body)).toMatchObject(success);
+});
+
 test("two payers at once cannot be given more than the budget covers", async () => {
   const running = await scene.startService();
   await setBudget(running, 8n * lacked);

@@ -9,6 +9,7 @@ import { createLedger } from "../../../src/ledger/create-ledger.ts";
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import {
   batchSettlementAddress,
+  multicall3Address,
   permit2CollectorAddress,
 } from "../../../src/methods/batch-settlement/contracts.ts";
 import { permit2Address, uptoProxyAddress } from "../../../src/methods/permit2/permit.ts";
@@ -464,6 +465,24 @@ test.each<[string, Hex, Hex, string]>([
     `ok escrow ${detail}; nothing here needs scheme batch-settlement`,
   ]);
   expect(outcome.code).toBe(0);
+});
+
+describe("where scheme batch-settlement is offered it warns", () => {
+  const offered = { PAY_TO: "recipients" };
+  const wallets = { ...offered, WALLET_FACTORIES: "0x5FbDB2315678afecb367f032d93F642f64180aa3" };
+
+  test.each<[string, Hex, Variables, "ok" | "warn"]>([
+    ["without an escrow", batchSettlementAddress, offered, "warn"],
+    ["without Multicall3 for wallets that are deployed with a deposit", multicall3Address, wallets, "warn"],
+    ["of nothing without Multicall3, if no wallet is deployed", multicall3Address, offered, "ok"],
+  ])("%s", async (_name, address, changes, level) => {
+    expect(linesOf(await examine(changes), "escrow")[0]).toMatch(/^ok escrow 0x/);
+    const outcome = await examineWith(address, "0x", changes);
+    const [line, advice] = linesOf(outcome, "escrow");
+    expect(line).toMatch(new RegExp(`^${level} escrow ${level === "ok" ? "" : `.*${address}`}`));
+    expect(advice !== undefined).toBe(level === "warn");
+    expect(outcome.code).toBe(0);
+  });
 });
 
 describe("of RPC endpoints it says", () => {

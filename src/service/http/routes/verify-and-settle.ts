@@ -114,10 +114,12 @@ export const settleRoute: FastifyPluginAsync<{
         return refusedSettleAnswer(payment, result.invalid, facilitator.nameReason);
       case "success": {
         const warnings = facilitator.warningsOf(payment);
+        const { transaction, amount, extra } = result;
         request.result = {
           outcome: "settled",
           ...warningsMember(warnings),
-          ...(result.transaction !== "" && { transaction: result.transaction }),
+          ...(transaction !== "" && { transaction }),
+          ...(amount !== undefined && { amount: `${amount}` }),
         };
         followDelivery(reply, result.delivery, {
           log: request.log,
@@ -135,7 +137,6 @@ export const settleRoute: FastifyPluginAsync<{
           },
         });
         holdLastByte(reply, result.delivery, { noProxies });
-        const { transaction, amount, extra } = result;
         const written = settledAnswer(payment, transaction, amount, warnings);
         return written.success && extra ? { ...written, extra } : written;
       }
