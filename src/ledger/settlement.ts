@@ -58,7 +58,10 @@ export type Claim = {
 /** The ways in which tokens of a channel of scheme “batch-settlement” move. */
 export type ChannelMoveKind = "deposit" | "claim" | "refund" | "settle";
 
-/** A channel that a settlement opens, if none of this id is known, and what it moves. Of a payout, `channel` is null; of a claim, `amount` is the new total. */
+/**
+ * A channel that a settlement opens, if none of this id is known, and what it moves. Of a payout, `channel` is null; of a claim,
+ * `amount` is the new total.
+ */
 export type ChannelRecord = {
   /** `isOwned`: no other organization than the one that opened the channel may deposit into it. */
   opened?: { id: Hex; receiver: Address; token: Address; payer: Address; isOwned?: boolean };

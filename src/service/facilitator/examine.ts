@@ -172,7 +172,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
      * What is taken out of channels for the organization that opened them: what may be paid with, and to whom, has changed since.
      * Undefined for anything else.
      */
-    async function judgeRelease(lanes: Lanes): Promise<Judged | undefined> {
+    async function judgeRelease(lanes: Lanes): Promise<Judged | Invalid | undefined> {
       const [{ chain }] = lanes;
       const { network } = chain;
       const { payment, requirements } = request;
@@ -183,7 +183,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       const former: NetworkConfig = { ...network, payTo: "any", assets: [...network.assets, token] };
       passed = ["networkIsEnabled"];
       const judged = await judgeNew(createPaymentReader(former, ways), lanes, former);
-      return typeof judged === "function" ? undefined : judged;
+      return typeof judged === "function" ? judged() : judged;
     }
 
     /** The payment as it was claimed; what is wrong with the request for it; undefined where it was not claimed. */
