@@ -90,7 +90,12 @@ export function findRefusedKeys(config: ServeConfig): readonly ConfigurationProb
       : findPublished("OPERATOR_ADDRESS", "address", operators.addresses, isPublishedAddress)),
     ...findPublished("RECOVERER_PRIVATE_KEY", "key", recoverer, isPublishedKey),
     ...findPublished("SPONSOR_PRIVATE_KEY", "key", sponsor, isPublishedKey),
-    ...findPublished("AUTHORIZER_PRIVATE_KEY", "key", authorizerKeys.map(({ key }) => key), isPublishedKey),
+    ...findPublished(
+      "AUTHORIZER_PRIVATE_KEY",
+      "key",
+      authorizerKeys.map(({ key }) => key),
+      isPublishedKey,
+    ),
     // Its txNonces would be the operator's.
     ...findShared("SPONSOR_PRIVATE_KEY", sponsorKey, operators, "; use one of its own"),
     ...findShared(
