@@ -172,7 +172,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
      * What is taken out of channels for the organization that opened them: what may be paid with, and to whom, has changed since.
      * Undefined for anything else.
      */
-    async function judgeRelease(lanes: Lanes): Promise<Judged | Invalid | undefined> {
+    async function judgeRelease(lanes: Lanes): Promise<Judged | undefined> {
       const [{ chain }] = lanes;
       const { network } = chain;
       const { payment, requirements } = request;
@@ -181,9 +181,12 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       if (!(await hasOpened(ledger, owned, caller, network.chainId))) return undefined;
       const token = { address: requirements.asset, name: "", version: "", decimals: 0 };
       const former: NetworkConfig = { ...network, payTo: "any", assets: [...network.assets, token] };
+      const passedBefore = passed;
       passed = ["networkIsEnabled"];
       const judged = await judgeNew(createPaymentReader(former, ways), lanes, former);
-      return typeof judged === "function" ? judged() : judged;
+      if (typeof judged !== "function") return judged;
+      passed = passedBefore;
+      return undefined;
     }
 
     /** The payment as it was claimed; what is wrong with the request for it; undefined where it was not claimed. */
