@@ -106,19 +106,9 @@ export function kitVersion(): string {
  * @throws {KitError} below Node 22.18
  */
 export function requireNode(version = process.versions.node): void {
-  if (isNewEnough(version)) return;
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (major > 22 || (major === 22 && minor >= 18)) return;
   throw new KitError(`x402-facilitator-kit needs Node 22.18 or newer, and this is ${version}`, {
     hints: ["The npm package `node` brings one for npm scripts: npm install --save-dev node@24"],
   });
-}
-
-function isNewEnough(version: string): boolean {
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  return major > 22 || (major === 22 && minor >= 18);
-}
-
-/** Returns true if npm runs this program with a newer Node than the user has, which is too old for it. */
-export function isUsersNodeTooOld({ npm_config_user_agent: agent = "" }: NodeJS.ProcessEnv): boolean {
-  const [, version] = /\bnode\/v([\d.]+)/.exec(agent) ?? [];
-  return version !== undefined && !isNewEnough(version);
 }

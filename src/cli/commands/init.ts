@@ -1,6 +1,6 @@
 import { readOneOf, readWholeNumber } from "../../config/values.ts";
 import { type Framework, frameworks } from "../../payer/shop-variables.ts";
-import { isPackageFolder, isUsersNodeTooOld, self } from "../../util/self-command.ts";
+import { isPackageFolder, self } from "../../util/self-command.ts";
 import { defineCommand, flag, option, textOption } from "../kit/command.ts";
 import { describeFiles, entering, kitSpecifier, npmInstall, type Written, writeFiles } from "../kit/files.ts";
 import { readManifest, shopFiles, usualPort } from "../kit/shop-templates.ts";
@@ -33,12 +33,9 @@ export const init = defineCommand({
     return [{ name: "FOLDER", problem, example: "../my-shop" }];
   },
 
-  environment: (env) => ({ needsNode: isUsersNodeTooOld(env) }),
-
-  async run({ folder, framework, typescript = false, port, "dry-run": isDry }, _terminal, { needsNode }) {
+  async run({ folder, framework, typescript = false, port, "dry-run": isDry }) {
     const files = writeFiles(folder, shopFiles(framework, { typescript, port }), isDry);
     const left = files.filter(({ is }) => is === "other");
-    const next = nextCommands(folder, left, { typescript, needsNode });
     return {
       text: [
         describeFiles(files, isDry),
@@ -46,7 +43,7 @@ export const init = defineCommand({
         "",
         "Next:",
         "",
-        ...next.map((command) => `  ${command}`),
+        ...nextCommands(folder, left, typescript).map((command) => `  ${command}`),
         ...(isOwnManifest(left)
           ? ["", "By hand, each in a terminal: npm run facilitator, npm run shop, npm run buy"]
           : []),
@@ -58,7 +55,7 @@ export const init = defineCommand({
         port,
         files: files.map(({ path, is }) => ({ path, is })),
         toAdd: left.map((file) => whatToAdd(file, { framework, typescript }).join("\n")),
-        next,
+        next: nextCommands(folder, left, typescript),
       },
     };
   },
@@ -86,15 +83,11 @@ function whatToAdd(
 }
 
 /** The commands to run next: with a package.json of its own by the scripts that it has. */
-function nextCommands(
-  folder: string,
-  left: readonly Written[],
-  { typescript, needsNode }: { typescript: boolean; needsNode: boolean },
-): readonly string[] {
-  const install = needsNode ? [`${npmInstall} --save-dev node@24`] : isOwnManifest(left) ? [npmInstall] : [];
-  const test = isOwnManifest(left) ? "npm test" : `npx vitest run shop.test.${typescript ? "ts" : "js"}`;
-  const [first, ...others] = [...install, test];
-  return [`${entering(folder)}${first}`, ...others];
+function nextCommands(folder: string, left: readonly Written[], typescript: boolean): readonly string[] {
+  const enter = entering(folder);
+  return isOwnManifest(left)
+    ? [`${enter}${npmInstall}`, "npm test"]
+    : [`${enter}npx vitest run shop.test.${typescript ? "ts" : "js"}`];
 }
 
 /** Returns true if the package.json is the one that was written. */

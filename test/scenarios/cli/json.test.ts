@@ -285,16 +285,6 @@ test("init writes AGENTS.md, whose commands there are", async () => {
   expect(named.filter((name) => name !== "facilitator" && !names.includes(`${name}`))).toEqual([]);
 });
 
-test("init tells users of an older Node, which npm says, to install one for the project", async () => {
-  const nextAt = async (version: string) => {
-    const npm_config_user_agent = `npm/11.19.1 node/v${version} linux x64 workspaces/false`;
-    const { stdout } = await run(["init", join(folder, "node-shop"), "--json"], { npm_config_user_agent });
-    return JSON.parse(stdout).next.filter((command: string) => command.includes("node@24"));
-  };
-  expect(await nextAt("20.20.2")).toHaveLength(1);
-  expect(await nextAt("24.21.0")).toEqual([]);
-});
-
 test("/llms.txt of up and mock names pages that answer, and no other file", async () => {
   await using mock = await startCli(["mock", "--port", "0", "--json"]);
   const [line] = await mock.printed(/^.+\n/);
