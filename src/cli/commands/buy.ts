@@ -274,7 +274,7 @@ const results = {
   "dry-run": "Nothing was signed (--dry-run).",
   "nothing-payable": "Nothing was signed: no offer can be paid here.",
   "needs-channel":
-    "Nothing was signed: with --live no offer of scheme batch-settlement is paid, whose deposit is more than the price.",
+    "Nothing was signed: --live does not pay batch-settlement offers, since a channel's deposit exceeds the price.",
   "too-dear": "Nothing was signed: it costs more than --max allows.",
   "not-safe":
     "Nothing was signed: on a live chain only offers without a mistake are paid, in the network's USDC.",

@@ -111,7 +111,7 @@ function composeService(
   metrics: Metrics | undefined,
 ): Promise<Service> {
   const { recovererKey, sponsorKey, authorizerKeys, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
-  /** What is for a network alone is offered there. */
+  /** Keys for the network alone come first: the first one is offered there. */
   const authorizersOf = (name: NetworkName) =>
     createAuthorizers(
       [name, undefined].flatMap((of) =>

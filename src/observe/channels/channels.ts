@@ -74,7 +74,7 @@ export type RequestResult = {
   /** The chain's time that the payment's own was compared with, unix seconds. */
   readonly chainTime?: Invalid["chainTime"];
   readonly transaction?: Hex;
-  /** What was taken or moved, in the asset's smallest unit, if the payment itself does not say it. */
+  /** The amount that was taken or moved, in the asset's smallest unit; undefined if the payment itself states it. */
   readonly amount?: string;
   /** The warnings about a good payment. */
   readonly warnings?: readonly Warning[];

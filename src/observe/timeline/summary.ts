@@ -73,7 +73,7 @@ function claimedAmount(entries: PaymentRecord["entries"]): string | null {
   return claim !== undefined && "amount" in claim ? `${claim.amount}` : null;
 }
 
-/** What an action of a shop moved: its answer says it, or else the ledger. Null if that was nothing. */
+/** The amount that a shop's action moved, by its answer or else by the ledger; null if it moved nothing. */
 function movedBy({ entries }: PaymentRecord, { ledger }: PaymentSummary): string | null {
   if (ledger === "failed") return null;
   const answer = entries.findLast((entry) => entry.kind === "answer" && entry.result.amount !== undefined);

@@ -169,8 +169,8 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
     }
 
     /**
-     * What is taken out of channels for the organization that opened them: what may be paid with, and to whom, has changed since.
-     * Undefined for anything else.
+     * Lets an organization take deposits out of channels that it opened, although `ASSETS`, `PAY_TO` or its recipient has changed since.
+     * Undefined for any other request.
      */
     async function judgeRelease(lanes: Lanes): Promise<Judged | undefined> {
       const [{ chain }] = lanes;

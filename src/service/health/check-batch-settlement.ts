@@ -42,7 +42,7 @@ export const batchSettlementCheck: NetworkCheck = {
       isOffered
         ? warning(name, `${detail}: ${consequence}`, advice)
         : ok(name, `${detail}; nothing here needs scheme batch-settlement`);
-    const noDeposit = "no deposit of scheme batch-settlement settles";
+    const noDeposit = "batch-settlement deposits cannot settle";
     const { results } = readViews(answer?.result, 2 + collectors.length) ?? {};
     if (results === undefined) return [missing("could not be looked at", "deposits may not settle")];
     const [escrow, ...ofOthers] = results;
@@ -57,7 +57,7 @@ export const batchSettlementCheck: NetworkCheck = {
     if (bad.length > 0) return [missing(`there is no collector of x402 at ${bad.join(" and ")}`, noDeposit)];
     const deploysWallets = isOffered && (network.walletFactories ?? []).length > 0;
     if (deploysWallets && ofOthers.at(-1)?.codeHash == null) {
-      const consequence = "no deposit settles of a wallet that is deployed with it";
+      const consequence = "deposits that deploy their payer's wallet cannot settle";
       return [missing(`there is no Multicall3 at ${multicall3Address}`, consequence)];
     }
     return [ok(name, `${batchSettlementAddress} is there and runs, and both collectors of x402 use it`)];

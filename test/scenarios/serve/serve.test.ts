@@ -92,6 +92,7 @@ test("offers the authorizer of a network before that of all", async () => {
     PAY_TO: "recipients",
     AUTHORIZER_PRIVATE_KEY: `${keyOf("authorizer")}, base=${keyOf("authorizer of base")}`,
   });
+  await using _ = command;
   const supported = await requestJson(`${url}/supported`, { headers: { authorization: key } });
   expect(supported.body).toMatchObject({
     kinds: expect.arrayContaining([
@@ -101,8 +102,6 @@ test("offers the authorizer of a network before that of all", async () => {
       }),
     ]),
   });
-  command.kill("SIGTERM");
-  await command.ended;
 });
 
 test("--json prints the URLs once it serves, and nothing else", async () => {
