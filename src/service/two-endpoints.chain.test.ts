@@ -63,7 +63,8 @@ describe("with two endpoints", () => {
       const body = await composition.payment();
       const settle = () => composition.post(service, "settle", body);
       if (place === 0) {
-        expect(await settle()).toMatchObject({ status: 503 });
+        const answer = await settle();
+        expect(answer, JSON.stringify(answer.body)).toMatchObject({ status: 503 });
         await expect
           .poll(() => log.join(""))
           .toContain("RPC endpoints say different things about a transaction");

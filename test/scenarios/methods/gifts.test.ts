@@ -107,7 +107,8 @@ test("a gift that the budget does not cover is not made, and the payment can set
     { gift: null, spent: 0n, ofStrangers: 0n },
   ]);
   await setBudget(running, 16n * lacked);
-  expect(await settle(running, body)).toMatchObject(success);
+  const settled = await settle(running, body);
+  expect(settled, JSON.stringify(settled.body)).toMatchObject(success);
   expect(await given()).toBe(before + 1);
 });
 
