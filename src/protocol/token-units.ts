@@ -100,9 +100,13 @@ export function formatGwei(weiPerGas: bigint): string {
   return `${formatDecimals(weiPerGas, 9)} gwei`;
 }
 
-/** A whole number with commas: `3,497,198`. */
+/** No number of 256 bits has more digits. */
+const mostDigits = 78;
+
+/** A whole number with commas: `3,497,198`. One too long for an amount is shown raw: commas take quadratic time. */
 export function formatCount(value: bigint | number | string): string {
-  return value.toString().replace(/\B(?=(\d{3})+$)/g, ",");
+  const digits = value.toString();
+  return digits.length > mostDigits ? digits : digits.replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** Seconds in the largest unit that leaves no rest: `2 days`. */

@@ -60,7 +60,13 @@ export class HttpFailure extends Error {
   }
 }
 
-/** Longer than the longest wait for a settlement. */
+/**
+ * The limit for answers that no settlement is waited for: descriptions, lists of payments, the 402 of a shop. They come at once,
+ * or after some seconds from a busy machine.
+ */
+export const answersWithinMs = 30_000;
+
+/** Longer than a service waits for a settlement by default. */
 const usualTimeoutMs = 120_000;
 const usualMaxBytes = 64 * 1024 * 1024;
 
@@ -77,19 +83,48 @@ export async function sendHttp(url: string | URL, request: HttpRequest = {}): Pr
 }
 
 /**
- * Sends a request; resolves with the head of the answer, whose body is for the caller to read. Has no time limit.
+ * Sends a request; resolves with the head of the answer, whose body is for the caller to read. Has no time limit by default.
  *
+ * @param options.timeoutMs for the head
  * @param options.isIdle for an exchange that is no reason for the process to stay
  * @throws HttpFailure when the connection fails before that
  */
 export async function openHttp(
   url: string | URL,
-  request: Omit<HttpRequest, "timeoutMs" | "maxBytes" | "onlyStatus"> & { isIdle?: boolean } = {},
+  request: Omit<HttpRequest, "maxBytes" | "onlyStatus"> & { isIdle?: boolean } = {},
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const outgoing = begin(targetOf(url, request), request, resolve, reject);
   if (request.isIdle) outgoing.on("socket", (socket) => socket.unref());
-  return promise;
+  const { timeoutMs } = request;
+  if (timeoutMs === undefined) return promise;
+  const timer = setTimeout(() => {
+    reject(late(timeoutMs));
+    outgoing.destroy();
+  }, timeoutMs);
+  return promise.finally(() => clearTimeout(timer));
+}
+
+/**
+ * The error for a request that got no answer: it says whether nothing listens there, or what does failed to answer.
+ *
+ * @param message where nothing listens there
+ */
+export function noAnswer(where: string, failure: unknown, message = `Nothing answers at ${where}`): KitError {
+  const { kind, partial, cause = failure } = failure instanceof HttpFailure ? failure : {};
+  if (kind === "too_large") {
+    return new KitError(`The answer of ${where} is too long`, { cause, code: "unexpected-answer" });
+  }
+  const hints = [
+    "Something listens there, but it hangs or is overloaded: see its output, or start it again.",
+  ];
+  if (kind === "timeout") {
+    return new KitError(`${where} gave no complete answer in time`, { cause, code: "unreachable", hints });
+  }
+  if (partial !== undefined) {
+    return new KitError(`The answer of ${where} broke off`, { cause, code: "unreachable", hints });
+  }
+  return new KitError(message, { cause, code: "unreachable" });
 }
 
 export type JsonResponse = Omit<HttpAnswer, "text"> & { body: unknown };
@@ -109,8 +144,7 @@ export async function requestJson(
     headers: { ...types, ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),
   }).catch((error: unknown) => {
-    const { cause = error } = error instanceof HttpFailure ? error : {};
-    throw new KitError(`No answer from ${url}`, { cause, code: "unreachable" });
+    throw noAnswer(url, error, `No answer from ${url}`);
   });
   const { status, text } = answer;
   try {
@@ -221,10 +255,7 @@ function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
     // What becomes of an answer that has begun, it says itself.
     if (!answered) fail(failure);
   });
-  const timer = setTimeout(
-    () => cut(new HttpFailure("timeout", `no answer within ${timeoutMs} ms`)),
-    timeoutMs,
-  );
+  const timer = setTimeout(() => cut(late(timeoutMs)), timeoutMs);
 
   function receive(response: IncomingMessage): void {
     answered = true;
@@ -260,6 +291,8 @@ function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
   }
   return promise;
 }
+
+const late = (timeoutMs: number) => new HttpFailure("timeout", `no answer within ${timeoutMs} ms`);
 
 /** @param partial what has come of the answer */
 function brokenBy({ isSecret }: Target, error: NodeJS.ErrnoException, partial?: HttpAnswer): HttpFailure {

@@ -51,7 +51,8 @@ const longestValidity = 600;
 /** The maximum price on a live chain if no limit is given, in whole tokens. */
 const usualMost = readPrice("0.1");
 
-const answerTimeoutMs = 120_000;
+/** A shop settles before it answers a payment, which takes its facilitator up to 80 s. */
+const paidAnswerWithinMs = 120_000;
 const shownBody = 4_096;
 
 export const buy = defineCommand({
@@ -107,7 +108,7 @@ export const buy = defineCommand({
   async run({ shop, payer, network, method, body, max, live, url, ...values }, { networks }, { key }) {
     const type =
       body !== undefined && parseJson(body) !== undefined ? { "content-type": "application/json" } : {};
-    const request = { method, body, timeoutMs: answerTimeoutMs };
+    const request = { method, body };
     const first = await askShop(shop, { ...request, headers: type });
     if (first.status !== 402) return notAsked(shop, first);
     const place = live ? livePlace(networks, key) : await localPlace(url, shop, payer);
@@ -155,7 +156,11 @@ export const buy = defineCommand({
       story.signed = { payer: buyer, validUntil: now + BigInt(validForSeconds), now, header };
       const headersOfPayment = { ...type, [header.name]: header.value };
       // No answer says nothing of the payment.
-      answer = await askShop(shop, { ...request, headers: headersOfPayment }).catch(() => undefined);
+      answer = await askShop(shop, {
+        ...request,
+        headers: headersOfPayment,
+        timeoutMs: paidAnswerWithinMs,
+      }).catch(() => undefined);
       const refusals = answer?.status === 402 ? readChallenges(readable(answer)).challenges : [];
       isAgain = !isAgain && refusals.some(({ value }) => channel?.recover(value) === true);
     } while (isAgain);

@@ -17,7 +17,7 @@ import { testKeys } from "../../payer/test-keys.ts";
 import { isBytes32 } from "../../protocol/hex.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import { KitError } from "../../util/errors.ts";
-import type { JsonResponse } from "../../util/http-client.ts";
+import { answersWithinMs, type JsonResponse, noAnswer, sendHttp } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 import { renderTable } from "../../util/text.ts";
 import {
@@ -66,10 +66,28 @@ function readAnswer({ status, body }: JsonResponse): Pick<Result, "result" | "an
   return { result: isDone ? "done" : isRefused ? "refused" : "undecided", answer: body };
 }
 
+/**
+ * Requires that something answers at the URL before a request that may wait minutes for its settlement.
+ *
+ * @throws {KitError} when nothing does: then nothing was sent
+ */
+async function requireAnswering({ url }: Service): Promise<void> {
+  await sendHttp(`${url}/v1/supported`, { timeoutMs: answersWithinMs }).catch((failure: unknown) => {
+    throw noAnswer(url, failure);
+  });
+}
+
 function ask(service: Service, operation: Operation, body: Record<string, unknown>) {
   const apiKey = service["api-key"] ?? testKeys.local.apiKey;
   const access = { facilitator: { url: `${service.url}/v1` }, organization: { apiKey } };
   return postPayment(access, operation, body);
+}
+
+/** What is known of a settle that was sent and not answered: it may have been done. */
+function unanswered(error: unknown): Pick<Result, "result" | "answer"> {
+  if (!(error instanceof KitError)) throw error;
+  const detail = "It may have been done. Run the same command again: nothing is paid twice";
+  return { result: "undecided", answer: { title: error.message, detail } };
 }
 
 /** Tells what the service has answered: in the exit code, too. */
@@ -145,6 +163,7 @@ export const channelsClaim = defineCommand({
       ({ chargedCumulativeAmount, totalClaimed }) => chargedCumulativeAmount > totalClaimed,
     );
     const results: Result[] = [];
+    if (charged.length > 0) await requireAnswering(service);
     for (const { network, channels, body } of claimRequests(charged)) {
       const about = {
         network: network.name,
@@ -154,9 +173,7 @@ export const channelsClaim = defineCommand({
       try {
         results.push({ ...about, ...readAnswer(await ask(service, "settle", body)) });
       } catch (error) {
-        // Those before are claimed, which has to be said.
-        if (!(error instanceof KitError) || results.length === 0) throw error;
-        results.push({ ...about, result: "undecided", answer: { title: error.message } });
+        results.push({ ...about, ...unanswered(error) });
         break;
       }
     }
@@ -185,7 +202,8 @@ export const channelsSettle = defineCommand({
   async run({ receiver, network: name, token, ...service }, { networks }) {
     const network = requireNetwork(networks, name);
     const body = settleRequest(network, { receiver, token: token ?? network.usdc.address });
-    const answer = readAnswer(await ask(service, "settle", body));
+    await requireAnswering(service);
+    const answer = await ask(service, "settle", body).then(readAnswer, unanswered);
     return report([{ network: name, receiver, channels: [], ...answer }]);
   },
 });
@@ -225,6 +243,7 @@ export const channelsRefund = defineCommand({
       });
     }
     const about = { network: network.name, receiver: channelConfig.receiver, channels: [id] };
+    await requireAnswering(service);
     const { status, body: verified } = await ask(service, "verify", refundQuestion(stored));
     const { isValid, invalidReason, invalidMessage, extra, ...problem } = membersOf(verified);
     if (isValid !== true) {
@@ -242,6 +261,6 @@ export const channelsRefund = defineCommand({
     if (body === undefined) {
       return { json: { results: [] }, text: "Nothing is left in the channel that was not charged." };
     }
-    return report([{ ...about, ...readAnswer(await ask(service, "settle", body)) }]);
+    return report([{ ...about, ...(await ask(service, "settle", body).then(readAnswer, unanswered)) }]);
   },
 });

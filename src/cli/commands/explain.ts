@@ -169,7 +169,7 @@ function explainPayment(
  * @throws {KitError} when it gives none
  */
 async function askChallenge(url: string): Promise<ShopAnswer> {
-  const { status, headers, text } = await askShop(url, { timeoutMs: 30_000, maxBytes: mostBytes });
+  const { status, headers, text } = await askShop(url, { maxBytes: mostBytes });
   if (status === 402) return { headers: new Headers(headers), body: text };
   throw new KitError(`The shop answers ${status} at ${url}, and asks for no payment`, {
     hints: [`More about it: ${self} check ${url}`],

@@ -48,13 +48,17 @@ export const logs = defineCommand({
     const reader = createPaymentReader(url, token);
     const render = json ? JSON.stringify : createLineRenderer();
     const write = (line: PaymentLine) => print(render(line));
+    /** True once a question had no answer: each further one would take as long. */
+    let isSilent = false;
     async function explanationsOf({ id }: PaymentSummary): Promise<PaymentDetail["explanations"]> {
+      if (isSilent) return [];
       try {
         return (await reader.find(id))?.explanations ?? [];
       } catch (error) {
         // One payment that cannot be explained must not end the list.
         if (!(error instanceof KitError)) throw error;
         printError(error.message);
+        isSilent = !follow && error.code === "unreachable";
         return [];
       }
     }

@@ -141,7 +141,7 @@ export const pay = defineCommand({
     const outcome = settleAnswerSchema.safeParse(settle.body).data;
     const settled = outcome?.success === true;
     const isDeposit = settled && keepsChannels(payment.scheme ?? "");
-    const amountText = `${formatAmount(paid, units)}${isDeposit ? `, of a deposit of ${formatAmount(BigInt(outcome.amount ?? 0), units)},` : ""}`;
+    const amountText = `${formatAmount(paid, units)}${isDeposit ? `, of a deposit of ${formatAmount(outcome.amount ?? "0", units)},` : ""}`;
     return {
       json: {
         settled,

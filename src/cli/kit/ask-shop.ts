@@ -1,6 +1,11 @@
 import { readOneOf } from "../../config/values.ts";
-import { KitError } from "../../util/errors.ts";
-import { type HttpAnswer, HttpFailure, type HttpRequest, sendHttp } from "../../util/http-client.ts";
+import {
+  answersWithinMs,
+  type HttpAnswer,
+  type HttpRequest,
+  noAnswer,
+  sendHttp,
+} from "../../util/http-client.ts";
 import { option } from "./command.ts";
 
 /** `--method` of commands that request what a shop sells. */
@@ -12,10 +17,7 @@ export const shopMethodOption = option("METHOD", "how it is requested", {
 
 /** @throws {KitError} when nothing answers at the shop's URL, or without an end */
 export async function askShop(url: string, request: HttpRequest): Promise<HttpAnswer> {
-  return sendHttp(url, { agent: false, ...request }).catch((cause: unknown) => {
-    const { origin } = new URL(url);
-    if (cause instanceof HttpFailure && cause.kind === "too_large")
-      throw new KitError(`The answer of ${origin} is too long`, { cause, code: "unexpected-answer" });
-    throw new KitError(`Nothing answers at ${origin}`, { cause, code: "unreachable" });
+  return sendHttp(url, { agent: false, timeoutMs: answersWithinMs, ...request }).catch((failure: unknown) => {
+    throw noAnswer(new URL(url).origin, failure);
   });
 }

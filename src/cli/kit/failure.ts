@@ -63,11 +63,14 @@ export function describeFailure({ command, message, because, hints, problems, st
       ...hints,
     ].join("\n");
   }
-  return [
-    `${name}: ${stack === undefined ? message : `unforeseen: ${stack}`}`,
+  if (stack !== undefined) return `${name}: unforeseen: ${stack}`;
+  const lines = [
+    `${name}: ${message}`,
     ...because.map((cause) => `  because: ${cause}`),
     ...hints.map((hint) => `  ${hint}`),
-  ].join("\n");
+  ];
+  // They may hold what others wrote, which must not look like a line of its own.
+  return lines.map((line) => line.replaceAll("\n", "\n    ")).join("\n");
 }
 
 /** The exit code of a command that failed so. The judges have their own, since their 1 and 2 are verdicts. */

@@ -68,3 +68,16 @@ test("a payment that is not known there is no error", async () => {
   const { reader } = await readerOf(404, '{"error":"No request has named this payment"}');
   expect(await reader.find("request-1")).toBeUndefined();
 });
+
+test("a stream whose event never ends is no payments'", async () => {
+  const server = await listenOnLoopback((_, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const timer = setInterval(() => response.write("x".repeat(300_000)), 1);
+    response.once("close", () => clearInterval(timer));
+  });
+  onTestFinished(() => server.close());
+  const reader = createPaymentReader(server.origin);
+  await expect(reader.follow(() => {}, AbortSignal.timeout(10_000))).rejects.toMatchObject({
+    code: "unexpected-answer",
+  });
+});

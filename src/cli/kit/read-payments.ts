@@ -6,7 +6,7 @@ import {
   paymentSummarySchema,
 } from "../../observe/timeline/payment-view.ts";
 import { KitError } from "../../util/errors.ts";
-import { openHttp, sendHttp } from "../../util/http-client.ts";
+import { answersWithinMs, noAnswer, openHttp, sendHttp } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 import { sleep } from "../../util/waiting.ts";
 
@@ -16,6 +16,9 @@ export type PaymentReader = ReturnType<typeof createPaymentReader>;
 const listSchema = paymentListSchema.extend({ payments: z.array(z.unknown()) });
 
 const settlementSchema = z.record(z.string(), z.string().nullable());
+
+/** A longer event of a stream is no payment's. */
+const longestEvent = 1_048_576;
 
 /** Between attempts to go on with a stream that was cut. */
 const reconnectMs = 500;
@@ -28,12 +31,14 @@ export function createPaymentReader(origin: string, token?: string) {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const shownBy =
     "Only a running `x402-kit up` or `mock` shows payments, and the admin listener of `serve` (ADMIN_PORT); give its address by --url";
-  const unreachable = (cause: unknown) =>
-    new KitError(`No payments can be read at ${origin}: nothing answers there`, {
+  const unreachable = (failure: unknown) => {
+    const { message, cause, code, hints } = noAnswer(origin, failure, "nothing answers there");
+    return new KitError(`No payments can be read at ${origin}: ${message}`, {
       cause,
-      code: "unreachable",
-      hints: [shownBy],
+      code,
+      hints: [...hints, shownBy],
     });
+  };
   const refused = (path: string, status: number | undefined, body?: unknown) => {
     const hint =
       status !== undefined && status >= 500
@@ -52,13 +57,16 @@ export function createPaymentReader(origin: string, token?: string) {
       hints: [shownBy, "An `up` of another version than this command may write them otherwise"],
     });
 
+  async function send(path: string) {
+    const request = { headers: authorization, timeoutMs: answersWithinMs };
+    return sendHttp(`${origin}${path}`, request).catch((failure: unknown) => {
+      throw unreachable(failure);
+    });
+  }
+
   /** @throws KitError unless it is 200 with JSON, or the 404 of a payment that is not known, which is undefined */
   async function read(path: string): Promise<unknown> {
-    const { status, text } = await sendHttp(`${origin}${path}`, { headers: authorization }).catch(
-      (cause: unknown) => {
-        throw unreachable(cause);
-      },
-    );
+    const { status, text } = await send(path);
     requireAccess(status);
     const body = parseJson(text);
     // Where no such route is, as at `serve`, a problem is described, or nothing.
@@ -83,6 +91,7 @@ export function createPaymentReader(origin: string, token?: string) {
     const path = "/events";
     const response = await openHttp(`${origin}${path}`, {
       signal,
+      timeoutMs: answersWithinMs,
       headers: { ...authorization, ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
     });
     requireAccess(response.statusCode);
@@ -92,6 +101,7 @@ export function createPaymentReader(origin: string, token?: string) {
       const blocks = `${rest}${chunk}`.split("\n\n");
       rest = blocks.pop() ?? "";
       for (const block of blocks) onEvent(readEvent(block));
+      if (rest.length > longestEvent) throw somethingElse(path);
     }
   }
 
@@ -104,7 +114,7 @@ export function createPaymentReader(origin: string, token?: string) {
       // One that cannot be read must not hide the others.
       const payments = data.payments.flatMap((one) => paymentSummarySchema.safeParse(one).data ?? []);
       if (payments.length === 0 && data.payments.length > 0) throw somethingElse(path);
-      return payments;
+      return payments.slice(0, limit);
     },
     async find(id: string) {
       const path = `/payments/${encodeURIComponent(id)}`;
@@ -116,11 +126,7 @@ export function createPaymentReader(origin: string, token?: string) {
     },
     /** The ledger's entry of a payment that {@link find} does not give, by its settlement id; only `serve` keeps one. */
     async findSettlement(id: string) {
-      const path = `/payments/${encodeURIComponent(id)}`;
-      const answer = sendHttp(`${origin}${path}`, { headers: authorization });
-      const { text } = await answer.catch((cause: unknown) => {
-        throw unreachable(cause);
-      });
+      const { text } = await send(`/payments/${encodeURIComponent(id)}`);
       return settlementSchema.safeParse(membersOf(parseJson(text)).settlement).data;
     },
     /**

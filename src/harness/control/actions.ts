@@ -134,7 +134,7 @@ export const actions = {
     route: "POST /harness/advance-time",
     docs: { summary: "Moves the time of a chain forward", answer: "The chain's time after that" },
     body: strictMembers({ ...onNetwork, seconds: z.number() }),
-    answer: z.object({ ...onNetwork, now: z.int() }),
+    answer: z.object({ ...onNetwork, now: z.int().max(8_640_000_000_000) }),
     async run(harness, { network, seconds }) {
       return { network, now: Number(await runningChain(harness, network).advanceTime(seconds)) };
     },

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type ErrorCode, errorCodes } from "../../util/error-codes.ts";
 import { KitError } from "../../util/errors.ts";
 import { requestJson } from "../../util/http-client.ts";
+import { firstPlace } from "../../util/text.ts";
 import { mostUnpacked } from "../../util/unpack.ts";
 import type { ControlledHarness } from "../run/running-harness.ts";
 import { type Action, type AnyAction, actions } from "./actions.ts";
@@ -48,7 +49,15 @@ export function createControlClient(origin: string): HarnessControl {
     const [method = "", path] = route.split(" ");
     const request = method === "GET" ? {} : { method, body, maxBytes: mostUnpacked };
     const answered = await requestJson(`${origin}${path}`, request);
-    if (answered.status === 200) return answer.parse(answered.body);
+    if (answered.status === 200) {
+      const read = answer.safeParse(answered.body);
+      if (read.success) return read.data;
+      throw new KitError(`${origin} answers ${route} with something else than a harness does`, {
+        cause: new Error(`${firstPlace(read.error)} is not as expected`),
+        code: "unexpected-answer",
+        hints: ["Is it an `up` of another version than this command?"],
+      });
+    }
     const { data } = refusalSchema.safeParse(answered.body);
     throw new KitError(
       data?.error ?? `The harness at ${origin} refused ${route}: status ${answered.status}`,

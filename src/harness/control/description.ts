@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Deployment } from "../../observe/explain/deployment.ts";
+import { decimalsSchema } from "../../observe/timeline/payment-view.ts";
 import { localContracts } from "../../payer/local-chains.ts";
 import { type Address, sameAddress } from "../../protocol/hex.ts";
 import { builtInNetworks, type NetworkName, networkNames } from "../../protocol/networks.ts";
@@ -7,21 +8,25 @@ import { address, bytes32 } from "../../protocol/primitives.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import { payToPolicies } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import { requestJson } from "../../util/http-client.ts";
+import { answersWithinMs, noAnswer, sendHttp } from "../../util/http-client.ts";
+import { parseJson } from "../../util/json.ts";
 import { self } from "../../util/self-command.ts";
+
+/** One line for a terminal. */
+const line = z.string().regex(/^\P{Cc}*$/u);
 
 const assetSchema = z.object({
   address,
-  name: z.string(),
+  name: line,
   version: z.string(),
-  decimals: z.int(),
-  symbol: z.string().optional(),
+  decimals: decimalsSchema,
+  symbol: line.optional(),
   transfers: z.array(z.string()).readonly().optional(),
 });
 
 /** The description of a running harness: printed by `up --json`, and served at `GET /harness`. */
 export const harnessDescriptionSchema = z.object({
-  facilitator: z.object({ url: z.string() }),
+  facilitator: z.object({ url: z.url() }),
   organization: z.object({ id: z.string(), apiKey: z.string(), recipient: address }),
   /** The other requested ones. */
   organizations: z
@@ -46,7 +51,7 @@ export const harnessDescriptionSchema = z.object({
     z.object({
       chainId: z.int(),
       caip2: z.templateLiteral(["eip155:", z.int()]),
-      rpcUrl: z.string(),
+      rpcUrl: z.url(),
       facilitatorContract: address,
       /** `payTo` of payments to the organization: the facilitator contract, or its recipient where that is allowed. */
       payTo: address,
@@ -130,9 +135,6 @@ export function curlOf(
   ].join("\n");
 }
 
-/** It answers from memory: what takes longer, on a busy machine too, is something else. */
-const answersWithinMs = 20_000;
-
 /**
  * Asks what runs at a URL what it is made of.
  *
@@ -141,15 +143,11 @@ const answersWithinMs = 20_000;
  * @throws KitError when nothing answers there
  */
 export async function askHarness(origin: string): Promise<HarnessDescription | undefined> {
-  try {
-    const { body } = await requestJson(`${origin}/harness`, { timeoutMs: answersWithinMs });
-    return harnessDescriptionSchema.safeParse(body).data;
-  } catch (error) {
-    const cause = error instanceof KitError ? error.cause : error;
-    // It answers, and not with JSON.
-    if (cause instanceof SyntaxError) return undefined;
-    throw new KitError(`Nothing answers at ${origin}`, { cause, code: "unreachable" });
-  }
+  const answer = sendHttp(`${origin}/harness`, { timeoutMs: answersWithinMs });
+  const { text } = await answer.catch((failure: unknown) => {
+    throw noAnswer(origin, failure);
+  });
+  return harnessDescriptionSchema.safeParse(parseJson(text)).data;
 }
 
 /**
@@ -164,11 +162,12 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
     description = await askHarness(origin);
   } catch (error) {
     if (!(error instanceof KitError)) throw error;
-    const { message, cause, code } = error;
+    const { message, cause, code, hints } = error;
+    const start = [`Start it in another terminal: ${self} up`];
     throw new KitError(message, {
       cause,
       code,
-      hints: [`Start it in another terminal: ${self} up`, `If it listens elsewhere, give ${address}`],
+      hints: [...(hints.length > 0 ? hints : start), `If it listens elsewhere, give ${address}`],
     });
   }
   if (description !== undefined) return description;

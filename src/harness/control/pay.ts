@@ -1,5 +1,6 @@
 import { askNode, readHeadTime } from "../../chain/rpc/calls.ts";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
+import { settleWaitBoundsMs } from "../../config/serve-config.ts";
 import type { WrittenRequest } from "../../methods/build-request.ts";
 import { methodsOf } from "../../methods/method-lists.ts";
 import { methods } from "../../methods/methods.ts";
@@ -16,7 +17,7 @@ import type { Operation } from "../../protocol/problems.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
 import { aBoolean, aFunction, anObject, aText, needed, requireGiven, type Wanted } from "../../util/given.ts";
-import { type JsonResponse, requestJson } from "../../util/http-client.ts";
+import { answersWithinMs, type JsonResponse, requestJson } from "../../util/http-client.ts";
 import { membersOf } from "../../util/json.ts";
 import { requireAccount } from "../run/running-harness.ts";
 import {
@@ -145,6 +146,9 @@ export async function pay(
   return { verify, settle, tookMs: performance.now() - from };
 }
 
+/** No service waits longer for a settlement before it answers. */
+const settledWithinMs = settleWaitBoundsMs.most + answersWithinMs;
+
 /** Posts the body of a payment to the service with the organization's key. */
 export function postPayment(
   { facilitator, organization }: Access,
@@ -154,6 +158,7 @@ export function postPayment(
 ): Promise<JsonResponse> {
   return requestJson(`${facilitator.url}/${operation}`, {
     method: "POST",
+    ...(operation === "settle" && { timeoutMs: settledWithinMs }),
     headers: { authorization: organization.apiKey, ...headers },
     body,
   });

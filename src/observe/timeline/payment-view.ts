@@ -13,6 +13,12 @@ export const mostListed = 10_000;
 
 const text = z.string().nullable();
 
+/** Unix milliseconds, of which a date can be made. */
+const moment = z.number().min(0).max(8_640_000_000_000_000);
+
+/** The decimals of a token: an amount below 2^256 has no more digits. */
+export const decimalsSchema = z.int().min(0).max(77);
+
 /** How far a verify or settle of a payment came. */
 export const operationViewSchema = z.object({
   outcome: z.string().meta({
@@ -30,8 +36,7 @@ export const operationViewSchema = z.object({
     .meta({ description: "The chain's time that the payment's own was compared with, in unix seconds" }),
   tookMs: z.number().nullable(),
   count: z.int().meta({ description: "The number of requests" }),
-  at: z
-    .number()
+  at: moment
     .nullable()
     .default(null)
     .meta({ description: "When this answer was written; null while there is none" }),
@@ -55,12 +60,12 @@ const shopViewSchema = z.object({
   }),
   status: z.int().nullable(),
   tookMs: z.number().nullable(),
-  at: z.number().meta({ description: "When it was answered, or else sent" }),
+  at: moment.meta({ description: "When it was answered, or else sent" }),
 });
 
 export type OperationView = z.infer<typeof operationViewSchema>;
 
-export const tokenSchema = z.object({ symbol: z.string(), decimals: z.int() });
+export const tokenSchema = z.object({ symbol: z.string(), decimals: decimalsSchema });
 
 /** A payment as one row of a list. */
 export const paymentSummarySchema = z.object({
@@ -71,8 +76,8 @@ export const paymentSummarySchema = z.object({
     description:
       "Grows with every change of any payment; the last one seen is in Last-Event-ID of GET /events",
   }),
-  firstSeenAt: z.number(),
-  lastSeenAt: z.number(),
+  firstSeenAt: moment,
+  lastSeenAt: moment,
   network: text,
   payer: text,
   payerName: text.meta({ description: "Of a published test payer" }),
@@ -100,8 +105,7 @@ export const paymentSummarySchema = z.object({
     description:
       "What the ledger says last: claimed, mined, settled, failed, recovered, …; null before it is claimed",
   }),
-  settledAt: z
-    .number()
+  settledAt: moment
     .nullable()
     .default(null)
     .meta({ description: "When it was settled, also where a later settle of the same payment was refused" }),
@@ -129,7 +133,7 @@ export type PaymentSummary = z.infer<typeof paymentSummarySchema>;
 
 /** One line of what happened to a payment. */
 export const timelineEntrySchema = z.object({
-  at: z.number(),
+  at: moment,
   kind: z.enum([
     "request",
     "check",
@@ -194,8 +198,8 @@ const answerViewSchema = z.object({
 const exchangeViewSchema = z.object({
   method: z.string(),
   url: z.string(),
-  sentAt: z.number(),
-  endedAt: z.number().nullable(),
+  sentAt: moment,
+  endedAt: moment.nullable(),
   header: text.meta({ description: "The name of its payment header; null without a payment" }),
   accepted: z.unknown().meta({ description: "The offer that the payment names; null where it names none" }),
   status: z.int().nullable(),

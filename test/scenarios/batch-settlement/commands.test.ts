@@ -203,7 +203,7 @@ test("claims that are made are told of, even if the facilitator does not answer 
   await writeFile(join(folder, "zz-other.json"), JSON.stringify(copy));
   const transaction = `0x${"12".repeat(32)}`;
   let asked = 0;
-  const half = express().use((request, response) => {
+  const half = express().post("/v1/settle", (request, response) => {
     if (asked++ === 0) response.json({ success: true, transaction });
     else request.socket.destroy();
   });

@@ -1,7 +1,7 @@
 import { signal, useSignal } from "@preact/signals";
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { formatUnits, type TokenUnits } from "../../../protocol/token-units.ts";
+import { formatCount, formatUnits, type TokenUnits } from "../../../protocol/token-units.ts";
 import { formatAgo, formatTime, isLongNumber, type Status, shorten, statusWords } from "./format.ts";
 import { copyText } from "./local-service.ts";
 
@@ -69,7 +69,7 @@ export function Amount({ amount, token }: { amount: string; token: TokenUnits | 
   const [whole = "", fraction] = formatUnits(amount, token?.decimals ?? 0).split(".");
   return (
     <span class="amount">
-      <span class="whole">{whole.replace(/\B(?=(\d{3})+$)/g, ",")}</span>
+      <span class="whole">{formatCount(whole)}</span>
       <span class="fraction">{fraction === undefined ? "" : `.${fraction}`}</span>{" "}
       <span class="symbol">{token?.symbol ?? "units"}</span>
     </span>
