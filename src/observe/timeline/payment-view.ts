@@ -13,6 +13,16 @@ export const mostListed = 10_000;
 
 const text = z.string().nullable();
 
+/** An amount in the smallest unit. */
+const amount = z.string().regex(/^\d+$/);
+
+/** Unix seconds, of which a date can be made. */
+const chainTime = z
+  .string()
+  .regex(/^\d{1,12}$/)
+  .nullable()
+  .default(null);
+
 /** Unix milliseconds, of which a date can be made. */
 const moment = z.number().min(0).max(8_640_000_000_000_000);
 
@@ -31,9 +41,9 @@ export const operationViewSchema = z.object({
   situation: text
     .default(null)
     .meta({ description: "What has happened, more exactly than the reason says: as in the answer" }),
-  chainTime: text
-    .default(null)
-    .meta({ description: "The chain's time that the payment's own was compared with, in unix seconds" }),
+  chainTime: chainTime.meta({
+    description: "The chain's time that the payment's own was compared with, in unix seconds",
+  }),
   tookMs: z.number().nullable(),
   count: z.int().meta({ description: "The number of requests" }),
   at: moment
@@ -81,7 +91,7 @@ export const paymentSummarySchema = z.object({
   network: text,
   payer: text,
   payerName: text.meta({ description: "Of a published test payer" }),
-  amount: text,
+  amount: amount.nullable(),
   asset: text,
   token: tokenSchema
     .nullable()
@@ -109,21 +119,17 @@ export const paymentSummarySchema = z.object({
     .nullable()
     .default(null)
     .meta({ description: "When it was settled, also where a later settle of the same payment was refused" }),
-  withdrawal: z
-    .object({ channel: z.string(), amount: z.string(), endsAt: z.int() })
-    .nullable()
-    .default(null)
-    .meta({
-      description:
-        "Of a channel (scheme batch-settlement): the payer has announced to take so much back, from unix seconds `endsAt` on",
-    }),
+  withdrawal: z.object({ channel: z.string(), amount, endsAt: z.int() }).nullable().default(null).meta({
+    description:
+      "Of a channel (scheme batch-settlement): the payer has announced to take so much back, from unix seconds `endsAt` on",
+  }),
   transaction: text,
   delivered: z.boolean().nullable().meta({ description: "Whether its success was written to the caller" }),
   faults: z
     .array(z.string())
     .default([])
     .meta({ description: "The kinds of the harness's faults that have hit it, each once" }),
-  charge: text.default(null).meta({
+  charge: amount.nullable().default(null).meta({
     description:
       "What settle takes of the amount, where that is a maximum (scheme “upto”); null before it is claimed, and where it failed",
   }),
@@ -197,7 +203,7 @@ const answerViewSchema = z.object({
 /** A request to the shop and its answer, as x402 reads them. */
 const exchangeViewSchema = z.object({
   method: z.string(),
-  url: z.string(),
+  url: z.url(),
   sentAt: moment,
   endedAt: moment.nullable(),
   header: text.meta({ description: "The name of its payment header; null without a payment" }),
@@ -229,7 +235,7 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
     .default([])
     .meta({ description: "What was signed, in order, and what each member of it is" }),
   required: z.record(z.string(), z.string()).nullable(),
-  chainTime: text.default(null).meta({
+  chainTime: chainTime.meta({
     description:
       "The chain's time, in unix seconds, when the newest settle, or else verify, was judged; null where that is not known",
   }),

@@ -309,6 +309,25 @@ describe("at every size", { timeout: 60_000 }, () => {
     await payAs("blacklisted");
   }
 
+  test("what a session of somebody else says of a payment leads nowhere else, and breaks nothing", async () => {
+    const { page } = shown;
+    await payAs("empty");
+    await page.route("**/payments/*", async (route) => {
+      const response = await route.fetch();
+      const { payment, ...rest } = await response.json();
+      const explanations = payment.explanations.map((one: object) => ({
+        ...one,
+        more: "javascript:alert(1)",
+      }));
+      await route.fulfill({
+        json: { ...rest, payment: { ...payment, explanations, payerName: "__proto__" } },
+      });
+    });
+    await rows().first().click();
+    await expect.poll(article, soon).toContain("__proto__");
+    expect(await page.locator('article a[href^="javascript:"]').count()).toBe(0);
+  });
+
   test("in light and in dark every text stands out", async () => {
     await payAll();
     const { page } = shown;

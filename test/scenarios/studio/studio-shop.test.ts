@@ -46,3 +46,14 @@ test("a payment that the shop refuses itself is one row, and its diagram has no 
     "without asking the facilitator",
   );
 });
+
+test("an offer that has no text of itself, as any client can send one, is shown with its payment", async () => {
+  const url = `${studio.harness.description.shop?.url}/report`;
+  const payment = { x402Version: 2, accepted: { toString: 1 }, payload: {} };
+  const header = Buffer.from(JSON.stringify(payment)).toString("base64");
+  await fetch(url, { headers: { "PAYMENT-SIGNATURE": header } });
+  await rows().first().click();
+  const exchange = shown.page.locator("article summary").getByText("GET /report: 402");
+  await exchange.click();
+  await expect.poll(() => shown.page.locator("article").textContent(), soon).toContain('"toString": 1');
+});

@@ -167,7 +167,8 @@ function fundingOf(payment: PaymentDetail, network: string): Fix | undefined {
   const asset = localTokenOf(payment);
   // Of the network's own token alone.
   const balances = chains.value.find((chain) => chain.network === network)?.balances;
-  const held = asset === undefined ? BigInt(balances?.[payerName ?? ""] ?? 0) : 0n;
+  const known = new Map(Object.entries(balances ?? {}));
+  const held = asset === undefined ? BigInt(known.get(payerName ?? "") ?? 0) : 0n;
   const missing = BigInt(amount) - held;
   const fresh = freshTermsOf(payment);
   if (missing <= 0n) return fresh && { label: "Pay again", run: () => pay(fresh) };

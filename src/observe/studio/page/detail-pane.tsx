@@ -86,10 +86,14 @@ export function DetailPane() {
   );
 }
 
+const isEmptyList = (value: unknown) => Array.isArray(value) && value.length === 0;
+
 /** What was said between client and shop, as far as something was. */
 function pick({ accepted, challenges, receipt, body }: Partial<PaymentDetail["exchanges"][number]>) {
   const all = { accepted, challenges, receipt, body };
-  return Object.fromEntries(Object.entries(all).filter(([, one]) => one !== null && `${one}` !== ""));
+  return Object.fromEntries(
+    Object.entries(all).filter(([, one]) => one !== null && one !== "" && !isEmptyList(one)),
+  );
 }
 
 /** The payment's kind and status, and the actions on it. */

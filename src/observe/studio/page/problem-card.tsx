@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { withoutLocal } from "../../../protocol/catalogue-texts.ts";
+import { errorsFile, withoutLocal } from "../../../protocol/catalogue-texts.ts";
 import { formatAmount, plural } from "../../../protocol/token-units.ts";
 import { optionsOf } from "../../explain/command-options.ts";
 import type { PaymentDetail } from "../../timeline/payment-view.ts";
@@ -85,9 +85,9 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
       {lines.map(([name, text]) => (
         <CodeLine key={text} name={name} text={text} />
       ))}
-      {more !== "" && (
+      {more.startsWith(errorsFile) && (
         <p class="more">
-          <a href={more.replace("docs/errors.md", "/errors")}>More on this</a>
+          <a href={more.replace(errorsFile, "/errors")}>More on this</a>
         </p>
       )}
     </section>
