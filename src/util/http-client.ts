@@ -2,7 +2,7 @@ import type { Agent, IncomingMessage, RequestOptions } from "node:http";
 import https from "node:https";
 import { urlToHttpOptions } from "node:url";
 import { KitError } from "./errors.ts";
-import { joinHeaders } from "./json.ts";
+import { joinHeaders, parseJson, unlessTooDeep } from "./json.ts";
 import { http } from "./node-http.ts";
 
 /*
@@ -132,7 +132,7 @@ export type JsonResponse = Omit<HttpAnswer, "text"> & { body: unknown };
 /**
  * Sends a request whose body, if any, is JSON, as its answer is.
  *
- * @throws KitError when there is no answer, or it is not JSON: then with a SyntaxError as its cause
+ * @throws KitError when there is no answer, or it is not JSON
  */
 export async function requestJson(
   url: string,
@@ -147,14 +147,11 @@ export async function requestJson(
     throw noAnswer(url, error, `No answer from ${url}`);
   });
   const { status, text } = answer;
-  try {
-    return { status, headers: answer.headers, body: JSON.parse(text) };
-  } catch (cause) {
-    throw new KitError(`The answer of ${url} has status ${status} and is not JSON`, {
-      cause,
-      code: "unexpected-answer",
-    });
-  }
+  const read = unlessTooDeep(parseJson(text));
+  if (read !== undefined) return { status, headers: answer.headers, body: read };
+  throw new KitError(`The answer of ${url} has status ${status} and is not JSON`, {
+    code: "unexpected-answer",
+  });
 }
 
 /** Posts JSON to one address. */

@@ -7,6 +7,19 @@ export function parseJson(text: string): unknown {
   }
 }
 
+/** `JSON.stringify` runs out of stack from some 4,000 levels on. */
+const mostLevels = 2_000;
+
+/** A value of JSON; undefined for one nested so deeply that it could not be written again. */
+export function unlessTooDeep(value: unknown): unknown {
+  let level = [value].filter(isObject);
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth === mostLevels) return undefined;
+    level = level.flatMap((one) => Object.values(one).filter(isObject));
+  }
+  return value;
+}
+
 /** For `JSON.stringify`: integers of any size are decimal text in JSON. */
 export function bigintsAsText(_key: string, part: unknown): unknown {
   return typeof part === "bigint" ? part.toString() : part;

@@ -7,7 +7,7 @@ import {
 } from "../../observe/timeline/payment-view.ts";
 import { KitError } from "../../util/errors.ts";
 import { answersWithinMs, noAnswer, openHttp, sendHttp } from "../../util/http-client.ts";
-import { membersOf, parseJson } from "../../util/json.ts";
+import { membersOf, parseJson, unlessTooDeep } from "../../util/json.ts";
 import { sleep } from "../../util/waiting.ts";
 
 /** Reads what a running `up`, `mock` or `serve` shows of payments. */
@@ -68,7 +68,7 @@ export function createPaymentReader(origin: string, token?: string) {
   async function read(path: string): Promise<unknown> {
     const { status, text } = await send(path);
     requireAccess(status);
-    const body = parseJson(text);
+    const body = unlessTooDeep(parseJson(text));
     // Where no such route is, as at `serve`, a problem is described, or nothing.
     if (status === 404 && membersOf(body).error !== undefined) return undefined;
     if (status !== 200) throw refused(path, status, body);

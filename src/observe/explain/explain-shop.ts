@@ -5,7 +5,7 @@ import { builtInNetworks, type NetworkRegistry } from "../../protocol/networks.t
 import { decodeHeader } from "../../protocol/payment-headers.ts";
 import { formatBoth, unitsOf } from "../../protocol/token-units.ts";
 import { isRecord, parseUint256 } from "../../protocol/wire-values.ts";
-import { membersOf, parseJson } from "../../util/json.ts";
+import { membersOf, parseJson, unlessTooDeep } from "../../util/json.ts";
 import { isLoopbackUrl } from "../../util/loopback.ts";
 import { findSlip, mostTyposOf, showValue } from "../../util/text.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
@@ -28,14 +28,14 @@ export type ShopFinding = Finding & { isMinor: boolean };
 /** Reads a header that should be base64 of JSON. `value` is undefined if it is neither. */
 export function readHeaderValue(text: string, at: string): { value: unknown; findings: Finding[] } {
   const bare = text.trim();
-  const raw = parseJson(bare);
+  const raw = unlessTooDeep(parseJson(bare));
   if (isRecord(raw)) return { value: raw, findings: [finding("not-encoded", at)] };
-  const once = decodeHeader(bare);
+  const once = unlessTooDeep(decodeHeader(bare));
   if (once !== undefined) {
     const isStandard = /^[A-Za-z0-9+/]*={0,2}$/.test(bare) && bare.length % 4 === 0;
     return { value: once, findings: isStandard ? [] : [finding("odd-base64", at)] };
   }
-  const twice = decodeHeader(Buffer.from(bare, "base64").toString("utf8"));
+  const twice = unlessTooDeep(decodeHeader(Buffer.from(bare, "base64").toString("utf8")));
   if (twice !== undefined) return { value: twice, findings: [finding("encoded-twice", at)] };
   return { value: undefined, findings: [finding("not-json", at, { got: showValue(bare) })] };
 }
@@ -47,7 +47,7 @@ export function readChallenges({ headers, body }: ShopAnswer): {
 } {
   const header = headers.get("payment-required");
   const inHeader = header === null ? undefined : readHeaderValue(header, "PAYMENT-REQUIRED");
-  const inBody = parseJson(body);
+  const inBody = unlessTooDeep(parseJson(body));
   // A shop of version 2 may repeat its challenge in the body, for people.
   const isRepeated = header !== null && membersOf(inBody).x402Version !== 1;
   const read = [
@@ -61,6 +61,9 @@ export function readChallenges({ headers, body }: ShopAnswer): {
     findings: challenges.length + findings.length === 0 ? [finding("no-challenge", "")] : findings,
   };
 }
+
+/** No shop has more offers; those beyond are not looked at. */
+const mostOffers = 1_000;
 
 function readChallenge(
   read: unknown,
@@ -86,7 +89,7 @@ function readChallenge(
             expected: `version ${x402Version} in ${due === "body" ? "the body" : `the header ${due}`}`,
           }),
         ];
-  return { challenge: { place, x402Version, accepts, value }, findings };
+  return { challenge: { place, x402Version, accepts: accepts.slice(0, mostOffers), value }, findings };
 }
 
 /** Finds what is wrong with a challenge: with its offers on known networks, and with the URL that it names. */

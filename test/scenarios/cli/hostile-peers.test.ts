@@ -1,11 +1,17 @@
+import { mkdtemp, rm } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { originOf } from "../../../src/harness/control/description.ts";
 import { localContracts } from "../../../src/payer/local-chains.ts";
 import { testKeys } from "../../../src/payer/test-keys.ts";
 import { testPayers } from "../../../src/payer/test-payers.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import { listenOnLoopback } from "../../support/loopback-server.ts";
 import { runHere } from "../../support/run-here.ts";
+import { startTestHarness } from "../../support/service.ts";
+import { startStubShop } from "../../support/stub-shop.ts";
 
 /* Commands that ask another server, and one that is broken or hostile. */
 
@@ -214,4 +220,37 @@ test("a channel action that was sent and not answered is undecided, not refused"
   );
   const { code, stdout } = await runHere([...(commands["channels settle"]?.(origin) ?? []), "--json"]);
   expect([code, JSON.parse(stdout)]).toMatchObject([1, { results: [{ result: "undecided" }] }]);
+});
+
+const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+
+test("an answer too deep to be printed leaves a channel action undecided", async () => {
+  const text = `{"success":true,"transaction":"0x${"12".repeat(32)}","extra":${deep(100_000)}}`;
+  const { origin } = await startPeer((_request, response) => response.end(text));
+  const { code, stdout } = await runHere([...(commands["channels settle"]?.(origin) ?? []), "--json"]);
+  expect([code, JSON.parse(stdout)]).toMatchObject([1, { results: [{ result: "undecided" }] }]);
+});
+
+test.each([
+  ["too deep to be read", `{"x402Version":1,"accepts":[{"extra":${deep(100_000)}}]}`],
+  ["of 100,000 offers", `{"x402Version":1,"accepts":[${Array(100_000).fill('{"network":"base"}').join()}]}`],
+])("buy says in little time and space what is wrong with a 402 %s", async (_, text) => {
+  const { origin } = await startPeer((_request, response) => response.writeHead(402).end(text));
+  const { code, stdout, stderr } = await runHere(["buy", `${origin}/report`, "--live", "--dry-run"]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  expect(stdout.length).toBeLessThan(2_000_000);
+});
+
+test("a client's header cannot keep its payment from being explained, or the session from being saved", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "x402-deep-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const shop = await startStubShop();
+  onTestFinished(() => shop.close());
+  const options = { studio: true, shop: { target: shop.origin, port: 0 } };
+  await using harness = await startTestHarness({ networks: ["base"], ...options });
+  const header = Buffer.from(`{"x402Version":2,"accepted":${deep(5_500)},"payload":{}}`).toString("base64");
+  await fetch(`${harness.description.shop?.url}/report`, { headers: { "PAYMENT-SIGNATURE": header } });
+  const at = ["--url", originOf(harness.description), "--json"];
+  expect(await runHere(["why", ...at])).toMatchObject({ code: 0, stderr: "" });
+  expect(await runHere(["state", "save", join(folder, "saved"), ...at])).toMatchObject({ code: 0 });
 });
