@@ -12,12 +12,12 @@ import {
   type TestLedger,
   until,
 } from "../../test/support/ledger/test-ledger.ts";
+import type { ChannelRecord } from "../methods/actions.ts";
 import { dayMs } from "../protocol/moments.ts";
 import { archiveSettlements } from "./archive.ts";
 import { type Channels, createChannels } from "./channels.ts";
 import type { Database } from "./database/database.ts";
 import type { LedgerTables } from "./rows.ts";
-import type { ChannelRecord } from "./settlement.ts";
 
 /* Channels belong to the organization whose deposit was claimed first, and keep what settled transactions have moved. */
 

@@ -1,8 +1,9 @@
 import type { Kysely, Transaction } from "kysely";
+import type { ChannelMove } from "../methods/actions.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { type LedgerTables, lowerCase } from "./rows.ts";
-import type { ChannelMoveKind, Claim } from "./settlement.ts";
+import type { Claim } from "./settlement.ts";
 
 /*
  * The channels of “batch-settlement”. The facilitator signs claims and refunds only for the organization that opened a channel. That
@@ -118,7 +119,7 @@ export function createChannels(db: Kysely<LedgerTables>): Channels {
       rows.map((row) => row.id),
     );
     return rows.map((row) => {
-      const sum = (kind: ChannelMoveKind) => sums.get(`${row.chain_id} ${row.id} ${kind}`) ?? 0n;
+      const sum = (kind: ChannelMove["kind"]) => sums.get(`${row.chain_id} ${row.id} ${kind}`) ?? 0n;
       return {
         id: row.id,
         network: row.network,

@@ -1,4 +1,3 @@
-import { plannedAmount } from "../methods/batch-settlement/payloads.ts";
 import { channels, type SettlementStep, type TransactionStep } from "../observe/channels/channels.ts";
 import type { Hex } from "../protocol/hex.ts";
 import type { Network } from "../protocol/networks.ts";
@@ -143,13 +142,13 @@ function createPublishing({ serviceId, networks }: PublishedService) {
   }
 
   function publishClaim(claim: Claim): void {
-    const { id, network, organizationId, method } = claim;
+    const { id, network, organizationId, method, amount, channels } = claim;
     publishStep([id], () => ({
       step: "claimed",
       network,
       organizationId,
       method,
-      amount: plannedAmount(claim) ?? claim.amount,
+      amount: channels?.moved ?? amount,
     }));
   }
 

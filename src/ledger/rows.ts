@@ -1,7 +1,8 @@
+import type { ChannelMove } from "../methods/actions.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { RecoveryState } from "./recoveries.ts";
-import type { Attempt, AttemptKind, ChannelMoveKind, Settlement, SettlementState } from "./settlement.ts";
+import type { Attempt, AttemptKind, Settlement, SettlementState } from "./settlement.ts";
 
 /** One claimed authorization: see `Settlement`. */
 export type SettlementsTable = {
@@ -159,7 +160,7 @@ type ChannelMovesTable = {
   chain_id: number;
   /** Of what is paid to a receiver, `receiver asset`. */
   channel_id: string;
-  kind: ChannelMoveKind;
+  kind: ChannelMove["kind"];
   amount: string;
 };
 

@@ -1,3 +1,4 @@
+import type { ChannelRecord } from "../methods/actions.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import { finalitySeconds } from "../protocol/refusals.ts";
@@ -53,19 +54,6 @@ export type Claim = {
   channels?: ChannelRecord;
   /** The payer's `payment-identifier`; bound to it for 24 h when it is claimed. */
   identifier?: BoundIdentifier;
-};
-
-/** The ways in which tokens of a channel of scheme “batch-settlement” move. */
-export type ChannelMoveKind = "deposit" | "claim" | "refund" | "settle";
-
-/**
- * A channel that a settlement opens, if none of this id is known, and what it moves. Of a payout, `channel` is null; of a claim,
- * `amount` is the new total.
- */
-export type ChannelRecord = {
-  /** `isOwned`: no other organization than the one that opened the channel may deposit into it. */
-  opened?: { id: Hex; receiver: Address; token: Address; payer: Address; isOwned?: boolean };
-  moves: readonly { kind: ChannelMoveKind; channel: Hex | null; amount: bigint }[];
 };
 
 /** An identifier of the payer's client (`payment-identifier`), and what says whether another payment is the same. */

@@ -36,6 +36,22 @@ export type OwnedChannels = {
   refuse(): Invalid;
 };
 
+/** The channel that a payment opens, if none of its id is known, and what it moves. */
+export type ChannelRecord = {
+  /** `isOwned`: no other organization than the one that opened the channel may deposit into it. */
+  opened?: { id: Hex; receiver: Address; token: Address; payer: Address; isOwned?: boolean };
+  moves: readonly ChannelMove[];
+  /** How much moves in all; undefined of a payment whose amount says it. */
+  moved?: bigint | undefined;
+};
+
+/** `channel` is its id; for what is paid out, which has no channel, null. `amount` of a claim is the new total. */
+export type ChannelMove = {
+  kind: "deposit" | "claim" | "refund" | "settle";
+  channel: Hex | null;
+  amount: bigint;
+};
+
 /** The organization that asks, and the channels that organizations have opened on a chain. */
 export type ChannelOwners = {
   organizationId: string;

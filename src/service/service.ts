@@ -371,12 +371,12 @@ function createNetworks(
   }
 
   const supervision = createSupervision({ inspect, log: logger });
-  const watches = [...networks].flatMap(([, [{ chain }]]) =>
-    ways.methods.flatMap((method) => {
-      const { withdrawals: logs } = ways.settlingOf(method.name);
-      if (logs === undefined || method.extra(chain.network) === undefined) return [];
-      return createWithdrawalWatch({ chain, logs, ledger, metrics, log: logger, serviceId });
-    }),
-  );
+  const watches = [...networks].flatMap(([, [{ chain }]]) => {
+    const offered = ways.methods.filter((method) => method.extra(chain.network) !== undefined);
+    const logs = new Set(offered.flatMap(({ name }) => ways.settlingOf(name).channels?.withdrawals ?? []));
+    return [...logs].map((logs) =>
+      createWithdrawalWatch({ chain, logs, ledger, metrics, log: logger, serviceId }),
+    );
+  });
   return { networks, recoveries, supervision, watches };
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { expect, onTestFinished, test } from "vitest";
-import { createKeepAlivePost, readRetryAfter } from "./http-client.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createKeepAlivePost, readRetryAfter, sendHttp } from "./http-client.ts";
 import { closeAtOnce, listenOnLoopback } from "./node-http.ts";
 
 const now = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -53,4 +53,25 @@ test("an error answer that never ends is given up, and its connection with it", 
   await expect(post("{}")).rejects.toThrow("HTTP 500");
   expect(closed).toHaveLength(1);
   await Promise.all(closed);
+});
+
+test.for([
+  ["GET", 30_000],
+  ["POST", 120_000],
+] as const)("a %s to a server that never answers is given up after %i ms", async ([method, timeoutMs]) => {
+  const server = createServer(() => {});
+  const port = await listenOnLoopback(server);
+  onTestFinished(() => closeAtOnce(server));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let failure: unknown;
+  const sent = sendHttp(`http://127.0.0.1:${port}/`, { method }).catch((error: unknown) => {
+    failure = error;
+  });
+  vi.advanceTimersByTime(timeoutMs - 1);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(failure).toBeUndefined();
+  vi.advanceTimersByTime(1);
+  await sent;
+  expect(failure).toMatchObject({ kind: "timeout" });
 });

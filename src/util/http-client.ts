@@ -16,7 +16,10 @@ export type HttpRequest = {
   target?: string | undefined;
   headers?: Readonly<Record<string, string>>;
   body?: string | undefined;
-  /** For the whole exchange, in milliseconds: a server that sends a byte now and then is not alive either. */
+  /**
+   * For the whole exchange, in milliseconds: a server that sends a byte now and then is not alive either. By default 30 s for a GET, and
+   * 120 s for others.
+   */
   timeoutMs?: number;
   /** The longest answer that is read, in bytes. */
   maxBytes?: number;
@@ -68,6 +71,8 @@ export const answersWithinMs = 30_000;
 
 /** Longer than a service waits for a settlement by default. */
 const usualTimeoutMs = 120_000;
+/** Of a GET, which waits for none. */
+const readTimeoutMs = 30_000;
 const usualMaxBytes = 64 * 1024 * 1024;
 
 /** Where a request goes: what is made of a URL, once for all requests to it. */
@@ -237,7 +242,8 @@ function drain(response: IncomingMessage): void {
 }
 
 function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
-  const { timeoutMs = usualTimeoutMs, maxBytes = usualMaxBytes, onlyStatus } = request;
+  const { method = "GET", maxBytes = usualMaxBytes, onlyStatus } = request;
+  const { timeoutMs = method === "GET" ? readTimeoutMs : usualTimeoutMs } = request;
   const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
   const fail = (failure: HttpFailure) => {
     clearTimeout(timer);

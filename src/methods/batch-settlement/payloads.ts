@@ -371,17 +371,3 @@ export const claimOf = (payment: Written) => payloadOf(payment) as ClaimPayload;
 /** The sum that is owed to a receiver, once that was looked up. */
 export const payoutOf = (payment: Written) => payloadOf(payment) as { owed: bigint };
 export const refundOf = (payment: Written) => payloadOf(payment) as RefundPayload;
-
-/** How much a planned claim, payout or refund moves; undefined for payments that say it themselves. */
-export function plannedAmount(payment: Written): bigint | undefined {
-  switch (payment.method) {
-    case channelMethods.claim:
-      return claimOf(payment).gains?.reduce((sum, gain) => sum + gain, 0n);
-    case channelMethods.settle:
-      return payoutOf(payment).owed;
-    case channelMethods.refund:
-      return refundOf(payment).refunds;
-    default:
-      return undefined;
-  }
-}

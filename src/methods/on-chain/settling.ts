@@ -10,7 +10,7 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { Asset } from "../../protocol/networks.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import type { AnswerExtra } from "../../protocol/write-answers.ts";
-import type { KnownActions, OwnedChannels } from "../actions.ts";
+import type { ChannelRecord, KnownActions, OwnedChannels } from "../actions.ts";
 import type { PaymentSigner } from "../payer-terms.ts";
 
 /** One payment as it is settled, and to whom it goes. */
@@ -63,19 +63,6 @@ export type ApprovingPayer = {
 export type WithdrawalLogs = {
   readonly filter: LogFilter;
   read(log: EventLog): { channel: Hex; amount: bigint; endsAt: number } | undefined;
-};
-
-/** A channel that a payment opens, and the amounts that it moves. */
-export type ChannelMoves = {
-  opened?: { id: Hex; receiver: Address; token: Address; payer: Address };
-  moves: readonly ChannelMove[];
-};
-
-/** `channel` is its id; for what is paid out, which has no channel, null. `amount` of a claim is the new total. */
-export type ChannelMove = {
-  kind: "deposit" | "claim" | "refund" | "settle";
-  channel: Hex | null;
-  amount: bigint;
 };
 
 /** How one payment is settled: what is simulated, and sent if nothing stands against it. */
@@ -202,12 +189,8 @@ export type Settling = {
    * open, or of a new one. `known` is what the organization has asked for before; `chain` is undefined where its network is not served.
    */
   identify?(chain: Chain | undefined, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
-  /** The channels that a payment is about, which may be those of one organization; none by default. */
-  ownedBy?(payment: SignedPayment, network: NetworkConfig): OwnedChannels;
-  /** How payers announce withdrawals from the channels that its payments open. */
-  readonly withdrawals?: WithdrawalLogs;
-  /** The effect of a payment on channels, for the ledger; none by default. */
-  channelMoves?(call: SettleCall, network: NetworkConfig): ChannelMoves;
+  /** Of a method whose payments are about channels. */
+  readonly channels?: OnChannels;
   /**
    * Reads what the answer about a settled payment says, where that is more than its transaction.
    *
@@ -289,6 +272,16 @@ export type Settling = {
 
   /** Forwards payments that others have submitted; undefined if only we can submit one. */
   readonly recovery?: Recovery;
+};
+
+/** The half of a method that is about channels. */
+export type OnChannels = {
+  /** The channels that a payment is about, which may be those of one organization. */
+  ownedBy(payment: SignedPayment, network: NetworkConfig): OwnedChannels;
+  /** The effect of a payment on channels, for the ledger; none by default. */
+  recordOf?(call: SettleCall, network: NetworkConfig): ChannelRecord;
+  /** How payers announce withdrawals from the channels that its payments open. */
+  readonly withdrawals?: WithdrawalLogs;
 };
 
 /** Pays out what a payment brought to the facilitator contract because somebody else has submitted it. */

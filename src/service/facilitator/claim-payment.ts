@@ -143,7 +143,7 @@ export async function claimPayment(
       return tryToClaim();
     }
 
-    const channels = settling.channelMoves?.(plan.call, network);
+    const channels = settling.channels?.recordOf?.(plan.call, network);
     const submission: Submission = {
       claim: {
         ...claimOf(claimant, plan.call.payment, payerCode),
@@ -284,7 +284,7 @@ async function claimSettled(
   const { maxFeePerGas } = estimateFees(head, payment.network, tip);
   const settling = ways.settlingOf(payment.signed.method);
   const cost = costOf(settling, settling.transaction([call], payment.network), maxFeePerGas);
-  const channels = settling.channelMoves?.(call, payment.network);
+  const channels = settling.channels?.recordOf?.(call, payment.network);
   const claim = { ...claimOf(claimant, call.payment, null), ...(channels && { channels }) };
   const outcome = await gasBudget.within(caller, payment.network, { payer: "plain", cost }, () =>
     ledger.claims.claimNothing(claim, head.number, 0n, settledBy),

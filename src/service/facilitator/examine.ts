@@ -176,7 +176,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       const [{ chain }] = lanes;
       const { network } = chain;
       const { payment, requirements } = request;
-      const owned = ways.settlingOf(payment.method).ownedBy?.(payment, network);
+      const owned = ways.settlingOf(payment.method).channels?.ownedBy(payment, network);
       if (owned === undefined || !owned.releases || caller === null) return undefined;
       if (!(await hasOpened(ledger, owned, caller, network.chainId))) return undefined;
       const token = { address: requirements.asset, name: "", version: "", decimals: 0 };

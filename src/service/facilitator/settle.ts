@@ -83,7 +83,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
     if (recipient === undefined) throw new Error("a payment without a recipient was examined");
     const claimant: Claimant = { ...examined, caller, recipient };
     const settling = ways.settlingOf(payment.signed.method);
-    const owned = settling.ownedBy?.(payment.signed, payment.network);
+    const owned = settling.channels?.ownedBy(payment.signed, payment.network);
     const foreign = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
     if (foreign !== undefined) {
       const refusal = trail.refuse("payToIsOwn", foreign);

@@ -90,7 +90,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     const { signed } = payment;
     const { asset, payer } = signed;
     const settling = ways.settlingOf(signed.method);
-    const owned = settling.ownedBy?.(signed, payment.network);
+    const owned = settling.channels?.ownedBy(signed, payment.network);
     const foreign = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
     if (foreign !== undefined) return trail.refuse("payToIsOwn", foreign);
     const asked: SettleCall = {

@@ -68,7 +68,7 @@ export function channelLogs(name: ChannelEventName, channelId: Hex) {
   return { address: batchSettlementAddress, topics: [channelTopics[name], channelId] as const };
 }
 
-/** {@link Settling.withdrawals}: of all channels, since only the ledger knows which are ours. */
+/** {@link OnChannels.withdrawals}: of all channels, since only the ledger knows which are ours. */
 export const withdrawalLogs: WithdrawalLogs = {
   filter: { address: batchSettlementAddress, topics: [channelTopics.WithdrawInitiated] },
   read(log) {

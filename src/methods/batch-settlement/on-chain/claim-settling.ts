@@ -83,14 +83,19 @@ export const claimSettling: Settling = {
   explain: (_chain, _call, revert) => Promise.resolve(claimReverts(describeChannelRevert(revert))),
   isUsed: () => Promise.resolve(false),
 
-  ownedBy: ownedChannels,
-  channelMoves({ payment }) {
-    const { claims, ids = [], gains = [] } = claimOf(payment);
-    const moves = ids.map((channel, index) => ({
-      ...({ kind: "claim", channel } as const),
-      amount: claims[index]?.totalClaimed ?? 0n,
-    }));
-    return { moves: moves.filter((_, index) => (gains[index] ?? 0n) > 0n) };
+  channels: {
+    ownedBy: ownedChannels,
+    recordOf({ payment }) {
+      const { claims, ids = [], gains = [] } = claimOf(payment);
+      const moves = ids.map((channel, index) => ({
+        ...({ kind: "claim", channel } as const),
+        amount: claims[index]?.totalClaimed ?? 0n,
+      }));
+      return {
+        moved: gains.reduce((sum, gain) => sum + gain, 0n),
+        moves: moves.filter((_, index) => (gains[index] ?? 0n) > 0n),
+      };
+    },
   },
 
   describeSettled(_chain, { payment }, { hash }) {

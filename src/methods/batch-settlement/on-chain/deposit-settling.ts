@@ -173,15 +173,18 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
       return { amount: payment.limit, extra: { channelState: stateJson(channelId, state) } };
     },
 
-    ownedBy: ownedChannels,
-    channelMoves({ payment }, network) {
-      const { payer, payTo: receiver, asset: token, limit: amount } = payment;
-      const { channelId: id } = depositOf(payment).voucher;
-      const isOwned = !ownedChannels(payment, network).isForAll;
-      return {
-        opened: { id, receiver, token, payer, isOwned },
-        moves: [{ kind: "deposit", channel: id, amount }],
-      };
+    channels: {
+      ownedBy: ownedChannels,
+      withdrawals: withdrawalLogs,
+      recordOf({ payment }, network) {
+        const { payer, payTo: receiver, asset: token, limit: amount } = payment;
+        const { channelId: id } = depositOf(payment).voucher;
+        const isOwned = !ownedChannels(payment, network).isForAll;
+        return {
+          opened: { id, receiver, token, payer, isOwned },
+          moves: [{ kind: "deposit", channel: id, amount }],
+        };
+      },
     },
 
     ...judging,
@@ -207,10 +210,7 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
   };
 }
 
-export const depositSettling: Settling = {
-  ...createDepositSettling(channelMethods.deposit, "token"),
-  withdrawals: withdrawalLogs,
-};
+export const depositSettling = createDepositSettling(channelMethods.deposit, "token");
 export const permit2DepositSettling: Settling = {
   ...createDepositSettling(channelMethods.permit2Deposit, "permit2"),
   async bringApproval(...given) {

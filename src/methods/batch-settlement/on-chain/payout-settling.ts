@@ -47,10 +47,13 @@ export const payoutSettling: Settling = {
   explain: (_chain, _call, revert) => Promise.resolve(payoutReverts(describeChannelRevert(revert))),
   isUsed: () => Promise.resolve(false),
 
-  ownedBy: ownedChannels,
-  channelMoves: ({ payment }) => ({
-    moves: [{ kind: "settle", channel: null, amount: payoutOf(payment).owed }],
-  }),
+  channels: {
+    ownedBy: ownedChannels,
+    recordOf({ payment }) {
+      const { owed } = payoutOf(payment);
+      return { moved: owed, moves: [{ kind: "settle", channel: null, amount: owed }] };
+    },
+  },
 
   async describeSettled(chain, { payment: { payTo, asset } }, { hash }) {
     return { amount: await readAmount(chain, hash, { name: "Settled", key: receiverKey(payTo, asset) }) };

@@ -59,17 +59,20 @@ export const refundSettling: Settling = {
   explain: (_chain, _call, revert) => Promise.resolve(refundReverts(describeChannelRevert(revert))),
   isUsed: () => Promise.resolve(false),
 
-  ownedBy: ownedChannels,
-  channelMoves({ payment }) {
-    const { voucher, refunds = 0n, claims } = refundOf(payment);
-    const channel = voucher.channelId;
-    const amount = claims.reduce((most, { totalClaimed }) => larger(most, totalClaimed), 0n);
-    return {
-      moves: [
-        { kind: "refund", channel, amount: refunds },
-        ...(claims.length > 0 ? [{ kind: "claim", channel, amount } as const] : []),
-      ],
-    };
+  channels: {
+    ownedBy: ownedChannels,
+    recordOf({ payment }) {
+      const { voucher, refunds = 0n, claims } = refundOf(payment);
+      const channel = voucher.channelId;
+      const amount = claims.reduce((most, { totalClaimed }) => larger(most, totalClaimed), 0n);
+      return {
+        moved: refunds,
+        moves: [
+          { kind: "refund", channel, amount: refunds },
+          ...(claims.length > 0 ? [{ kind: "claim", channel, amount } as const] : []),
+        ],
+      };
+    },
   },
 
   async describeSettled(chain, { payment }, { hash, blockNumber }) {

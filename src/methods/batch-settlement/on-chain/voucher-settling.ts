@@ -13,7 +13,7 @@ const never = () => {
 export const voucherSettling: Settling = {
   method: channelMethods.voucher,
   judge: (chain, { payment, id, price = 0n }) => judgeVoucher(sourceOf(chain, id), payment, price),
-  ownedBy: ownedChannels,
+  channels: { ownedBy: ownedChannels },
   ...settledAlone(never),
   ...unknownToTests,
   plan: never,
