@@ -71,8 +71,6 @@ export const answersWithinMs = 30_000;
 
 /** Longer than a service waits for a settlement by default. */
 const usualTimeoutMs = 120_000;
-/** Of a GET, which waits for none. */
-const readTimeoutMs = 30_000;
 const usualMaxBytes = 64 * 1024 * 1024;
 
 /** Where a request goes: what is made of a URL, once for all requests to it. */
@@ -243,7 +241,7 @@ function drain(response: IncomingMessage): void {
 
 function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
   const { method = "GET", maxBytes = usualMaxBytes, onlyStatus } = request;
-  const { timeoutMs = method === "GET" ? readTimeoutMs : usualTimeoutMs } = request;
+  const { timeoutMs = method === "GET" ? answersWithinMs : usualTimeoutMs } = request;
   const { promise, resolve, reject } = Promise.withResolvers<HttpAnswer>();
   const fail = (failure: HttpFailure) => {
     clearTimeout(timer);
