@@ -17,7 +17,7 @@ import { testKeys } from "../../payer/test-keys.ts";
 import { isBytes32 } from "../../protocol/hex.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import { KitError } from "../../util/errors.ts";
-import { answersWithinMs, type JsonResponse, noAnswer, sendHttp } from "../../util/http-client.ts";
+import { type JsonResponse, noAnswer, sendHttp } from "../../util/http-client.ts";
 import { membersOf, parseJson } from "../../util/json.ts";
 import { renderTable } from "../../util/text.ts";
 import {
@@ -72,7 +72,7 @@ function readAnswer({ status, body }: JsonResponse): Pick<Result, "result" | "an
  * @throws {KitError} when nothing does: then nothing was sent
  */
 async function requireAnswering({ url }: Service): Promise<void> {
-  await sendHttp(`${url}/v1/supported`, { timeoutMs: answersWithinMs }).catch((failure: unknown) => {
+  await sendHttp(`${url}/v1/supported`).catch((failure: unknown) => {
     throw noAnswer(url, failure);
   });
 }
@@ -83,7 +83,7 @@ function ask(service: Service, operation: Operation, body: Record<string, unknow
   return postPayment(access, operation, body);
 }
 
-/** What is known of a settle that was sent and not answered: it may have been done. */
+/** The result of a settle that was sent and not answered. It may have been done. */
 function unanswered(error: unknown): Pick<Result, "result" | "answer"> {
   if (!(error instanceof KitError)) throw error;
   const detail = "It may have been done. Run the same command again: nothing is paid twice";

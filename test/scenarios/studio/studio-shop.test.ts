@@ -47,7 +47,7 @@ test("a payment that the shop refuses itself is one row, and its diagram has no 
   );
 });
 
-test("an offer that has no text of itself, as any client can send one, is shown with its payment", async () => {
+test("a payment is shown whose offer cannot be turned into text", async () => {
   const url = `${studio.harness.description.shop?.url}/report`;
   const payment = { x402Version: 2, accepted: { toString: 1 }, payload: {} };
   const header = Buffer.from(JSON.stringify(payment)).toString("base64");
