@@ -373,8 +373,10 @@ function createNetworks(
   const supervision = createSupervision({ inspect, log: logger });
   const watches = [...networks].flatMap(([, [{ chain }]]) => {
     const offered = ways.methods.filter((method) => method.extra(chain.network) !== undefined);
-    const logs = new Set(offered.flatMap(({ name }) => ways.settlingOf(name).channels?.withdrawals ?? []));
-    return [...logs].map((logs) =>
+    const announcing = new Set(
+      offered.flatMap(({ name }) => ways.settlingOf(name).channels?.withdrawals ?? []),
+    );
+    return [...announcing].map((logs) =>
       createWithdrawalWatch({ chain, logs, ledger, metrics, log: logger, serviceId }),
     );
   });

@@ -58,8 +58,7 @@ export function createPaymentReader(origin: string, token?: string) {
     });
 
   async function send(path: string) {
-    const request = { headers: authorization, timeoutMs: answersWithinMs };
-    return sendHttp(`${origin}${path}`, request).catch((failure: unknown) => {
+    return sendHttp(`${origin}${path}`, { headers: authorization }).catch((failure: unknown) => {
       throw unreachable(failure);
     });
   }

@@ -8,7 +8,7 @@ import { address, bytes32 } from "../../protocol/primitives.ts";
 import type { Operation } from "../../protocol/problems.ts";
 import { payToPolicies } from "../../protocol/signed-payment.ts";
 import { KitError } from "../../util/errors.ts";
-import { answersWithinMs, noAnswer, sendHttp } from "../../util/http-client.ts";
+import { noAnswer, sendHttp } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
 import { self } from "../../util/self-command.ts";
 
@@ -143,8 +143,7 @@ export function curlOf(
  * @throws KitError when nothing answers there
  */
 export async function askHarness(origin: string): Promise<HarnessDescription | undefined> {
-  const answer = sendHttp(`${origin}/harness`, { timeoutMs: answersWithinMs });
-  const { text } = await answer.catch((failure: unknown) => {
+  const { text } = await sendHttp(`${origin}/harness`).catch((failure: unknown) => {
     throw noAnswer(origin, failure);
   });
   return harnessDescriptionSchema.safeParse(parseJson(text)).data;
