@@ -18,7 +18,10 @@ export type ApprovalWaits = {
   isOver(chain: Chain, transaction: PayerTransaction): Promise<boolean>;
   /** Sends the transaction, once in a block time; to all nodes if the payment waits for it already. */
   send(chain: Chain, transaction: PayerTransaction, isSent: boolean): Promise<void>;
-  /** Runs `give`, which has the payer given gas money by an organization, once between two looks. */
+  /**
+   * Runs `give`, which has the payer given gas money by an organization, once between two looks. A refusal or failure is for those alone
+   * who ask at the same time: the payer, or the budget, may have more at the next moment.
+   */
   giveGasMoney(
     chain: Chain,
     of: { organizationId: string; hash: Hex },
@@ -80,8 +83,13 @@ export function createApprovalWaits(now: () => number): ApprovalWaits {
         chain.broadcast([raw], { everywhere: isSent, hashes: [hash] }),
       ),
 
-    giveGasMoney: (chain, { organizationId, hash }, give) =>
-      gifts(keyOf(chain, organizationId, hash), lookEveryMs(chain), give),
+    giveGasMoney(chain, { organizationId, hash }, give) {
+      const key = keyOf(chain, organizationId, hash);
+      const answer = gifts(key, lookEveryMs(chain), give);
+      const forget = () => gifts.forget(key);
+      answer.then((given) => typeof given === "object" && forget(), forget);
+      return answer;
+    },
   };
 }
 
@@ -89,9 +97,10 @@ export function createApprovalWaits(now: () => number): ApprovalWaits {
 function createShared<T>(now: () => number) {
   type Load = () => Promise<T>;
   const loads = createBoundedMap<string, (load: Load) => Promise<T>>(mostTransactions);
-  return (key: string, maxAgeMs: number, load: Load): Promise<T> => {
+  function share(key: string, maxAgeMs: number, load: Load): Promise<T> {
     const known = loads.get(key) ?? memoizeFor((ask: Load) => ask(), { maxAgeMs, now });
     loads.set(key, known);
     return known(load);
-  };
+  }
+  return Object.assign(share, { forget: (key: string) => loads.delete(key) });
 }

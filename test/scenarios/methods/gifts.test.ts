@@ -107,8 +107,7 @@ test("a gift that the budget does not cover is not made, and the payment can set
     { gift: null, spent: 0n, ofStrangers: 0n },
   ]);
   await setBudget(running, 16n * lacked);
-  // A refusal is shared until the next look at the payer, so that many at once ask only once.
-  await expect.poll(() => settle(running, body)).toMatchObject(success);
+  expect(await settle(running, body)).toMatchObject(success);
   expect(await given()).toBe(before + 1);
 });
 
