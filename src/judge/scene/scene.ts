@@ -1,4 +1,5 @@
-import { BaseError, ExecutionRevertedError, encodeFunctionData, parseAbi } from "viem";
+import { randomBytes } from "node:crypto";
+import { BaseError, bytesToHex, ExecutionRevertedError, encodeFunctionData, parseAbi } from "viem";
 import { askNode } from "../../chain/rpc/calls.ts";
 import { createHarness, type Harness, type HarnessNetwork } from "../../harness/index.ts";
 import { methodNamed, payableNamed, shortNames } from "../../methods/method-lists.ts";
@@ -223,10 +224,13 @@ async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
   return { ...token, address: contractAddress };
 }
 
-/** Sends a call, and waits until it is mined. Undefined when the contract refuses it. */
+/**
+ * Sends a call, and waits until it is mined. Undefined when the contract refuses it. A call of nobody in particular comes from
+ * an account of its own, since the node may give two transactions that one account sends together the same nonce.
+ */
 async function send(
   { client }: HarnessNetwork,
-  { to, data, sender = stranger }: ContractCall,
+  { to, data, sender = bytesToHex(randomBytes(20)) }: ContractCall,
 ): Promise<Hex | undefined> {
   await client.setBalance({ address: sender, value: gasMoney });
   await client.impersonateAccount({ address: sender });
