@@ -6,21 +6,21 @@ import type { Hex } from "../../protocol/hex.ts";
 import { createBoundedMap, memoizeFor } from "../../util/cache.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 
-/** Looks that settles share which wait for the same transaction of a payer, however many they are. */
+/** Chain reads and broadcasts shared by all settles that wait for the same transaction of a payer. */
 export type ApprovalWaits = {
   /**
-   * Takes one of the places that a payer has at an organization. `leave` gives it back.
+   * Takes one of the slots that a payer has per organization. `leave` gives it back.
    *
-   * @throws UndeterminedError when all are taken; nothing was sent for this payment then
+   * @throws UndeterminedError when all slots are taken; nothing was sent for this payment then
    */
   enter(payer: { chain: Chain; organizationId: string; from: Hex }): { leave(): void };
-  /** Returns true if the payer's account has moved past the transaction: it was mined, or another took its place. */
+  /** Returns true if the payer's account has moved past the transaction: it was mined or replaced. */
   isOver(chain: Chain, transaction: PayerTransaction): Promise<boolean>;
-  /** Sends the transaction, once in a block time; to all nodes if the payment waits for it already. */
+  /** Sends the transaction at most once per block time; to all nodes if the payment already waits for it. */
   send(chain: Chain, transaction: PayerTransaction, isSent: boolean): Promise<void>;
   /**
-   * Runs `give`, which has the payer given gas money by an organization, once between two looks. A refusal or failure is for those alone
-   * who ask at the same time: the payer, or the budget, may have more at the next moment.
+   * Runs `give`, which has an organization give the payer gas money, at most once per polling interval. A refusal
+   * or error is shared only by concurrent callers: the payer or the budget may have more a moment later.
    */
   giveGasMoney(
     chain: Chain,
@@ -29,7 +29,7 @@ export type ApprovalWaits = {
   ): Promise<true | Invalid | undefined>;
 };
 
-/** How often it is looked whether a transaction is mined, in block times, and in milliseconds. */
+/** How often to check if a transaction is mined: so many times per block, and at least every so many milliseconds. */
 const looksPerBlock = 4;
 const mostBetweenLooksMs = 500;
 
@@ -37,10 +37,10 @@ export function lookEveryMs({ network }: Pick<Chain, "network">): number {
   return Math.min(network.blockTimeMs / looksPerBlock, mostBetweenLooksMs);
 }
 
-/** Settles of one payer for one organization that wait at a time. */
+/** Settles of one payer for one organization that may wait at the same time. */
 const mostOfPayer = 16;
 
-/** Transactions that are remembered at a time; a forgotten one costs a look more. */
+/** Transactions remembered at a time; a forgotten one costs an extra read. */
 const mostTransactions = 10_000;
 
 export function createApprovalWaits(now: () => number): ApprovalWaits {
@@ -93,7 +93,7 @@ export function createApprovalWaits(now: () => number): ApprovalWaits {
   };
 }
 
-/** Makes a function that loads what is known by a key at most once in a while. */
+/** Makes a function that loads the value of a key at most once per `maxAgeMs`. */
 function createShared<T>(now: () => number) {
   type Load = () => Promise<T>;
   const loads = createBoundedMap<string, (load: Load) => Promise<T>>(mostTransactions);

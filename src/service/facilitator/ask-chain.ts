@@ -7,13 +7,13 @@ import { codeToCome } from "../../protocol/signed-payment.ts";
 import { refusedForCode } from "../organizations/organizations.ts";
 import type { Examined } from "./examine.ts";
 
-/** How much is asked about a payment. */
+/** The parts of a simulation that a caller needs. */
 export type ChainQuestion = {
   withFunds: boolean;
-  /** Read with the funds at any rate. */
+  /** Always read together with the funds. */
   withPayerCode?: boolean;
   bounds?: readonly Bound[] | undefined;
-  /** Judges the payer's own transaction, which comes first, after the simulation: gives the refusal that then holds. */
+  /** Judges the payer's own transaction, which comes first, after the simulation; returns the refusal to answer with. */
   checkFirst?(
     first: PayerTransaction,
     simulation: Simulation,
@@ -22,14 +22,14 @@ export type ChainQuestion = {
 };
 
 /**
- * The answer about a payment that nothing stands against. `payerCode` is the hash of the code at the payer's address, or stands for
- * that of the wallet that the payment deploys.
+ * The chain's view of a payment that it does not object to. `payerCode` is the hash of the code at the payer's
+ * address; if the payment deploys the wallet, it stands for the code of that wallet.
  */
 export type Seen = Pick<Simulation, "head" | "funds"> & { payerCode: Hex | null };
 
 /**
- * Asks the chain about a planned payment: simulates its transaction, behind the payer's own if there is one, and judges the window,
- * the simulation and the payer's code.
+ * Asks the chain about a planned payment: simulates its transaction, after the payer's own if there is one, and
+ * checks the validity window, the result and the payer's code.
  *
  * @throws UndeterminedError when the chain could not be asked
  */
@@ -63,7 +63,7 @@ export async function askChain(
   if (plan.first && checkFirst) refusal = await checkFirst(plan.first, simulation, refusal);
   if (refusal !== undefined) return trail.refuse("simulationSucceeds", refusal);
   trail.pass("simulationSucceeds");
-  // What a shop does with its channels runs no code of a payer's.
+  // The calls by which a shop manages its channels run no code of a payer.
   const isOfShop = settling.identify !== undefined;
   const payerCode = isOfShop ? null : (simulation.payerCode ?? codeToCome(signature));
   const refused = refusedForCode(limits, signed.payer, payerCode);
@@ -73,7 +73,7 @@ export async function askChain(
   return { head, funds, payerCode };
 }
 
-/** Why a payment would not settle, by its simulation; undefined, without a promise, where nothing is known against it. */
+/** Explains why a payment would not settle, by its simulation; undefined, without a promise, if the simulation succeeded. */
 function explainFailure(
   settling: Settling,
   chain: Chain,

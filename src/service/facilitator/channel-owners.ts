@@ -8,9 +8,9 @@ import { isOpen } from "../../protocol/settlement-rules.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
 
-/* What the ledger says about channels and earlier requests, for the rules in `methods/actions.ts`. */
+/** What the ledger knows about channels and earlier requests, for the rules in `methods/actions.ts`. */
 
-/** Why an organization may not do what a payment asks for on a channel; undefined if it may. Null is a caller without a key. */
+/** Returns the refusal if an organization may not do to a channel what a payment asks for. A null caller has no key. */
 export async function refuseForeignChannel(
   { channels }: Pick<Ledger, "channels">,
   owned: OwnedChannels,
@@ -34,7 +34,7 @@ function ownersFor(
   };
 }
 
-/** Returns true if an organization has opened each channel that a payment is about. */
+/** Returns true if an organization has opened every channel that a payment is about. */
 export async function hasOpened(
   { channels }: Pick<Ledger, "channels">,
   { ids, receiver: of }: OwnedChannels,
@@ -46,11 +46,11 @@ export async function hasOpened(
   return (await ownersOf(ids)).every((owner) => owner === organizationId);
 }
 
-/** Settlements for one receiver that are looked at for a request that may be the same. */
+/** How many recent settlements of a receiver are compared with a request that may be a repeat. */
 const mostRecent = 20;
 
 /**
- * Names a request that can be repeated: see {@link Settling.identify}.
+ * Identifies a request that can be repeated: see {@link Settling.identify}.
  *
  * @throws UndeterminedError when the chain could not be asked
  */

@@ -26,7 +26,7 @@ import { codesOf } from "./payment.ts";
 import type { Turn } from "./revert-delays.ts";
 import type { GiftAccount } from "./sponsor.ts";
 
-/** The parts of a settle besides the payment. */
+/** Everything a settle needs besides the payment. */
 export type ClaimOptions = Waiting & {
   gasBudget: GasBudget;
   turn: Turn;
@@ -35,20 +35,21 @@ export type ClaimOptions = Waiting & {
   ledger: Pick<Ledger, "claims">;
 };
 
-/** An examined payment that can be claimed: it is known for whom, and to whom it goes. */
+/** An examined payment that can be claimed: its caller and its recipient are known. */
 export type Claimant = Examined & { caller: Caller; recipient: Address };
 
-/** Between two checks of a payment whose balance is taken up by settlements under way. */
+/** Between two checks of a payment whose balance is reserved by settlements in flight. */
 const balancePollMs = 50;
 
 /**
- * Checks a payment against the chain, and has the relayer claim and send it. Undefined once it is in the ledger.
+ * Checks a payment against the chain, and has the relayer claim and send it. Returns undefined once it is in the
+ * ledger.
  *
- * A balance that is taken up by settlements under way is looked at again for two block times: one that was mined just
- * now is counted twice, in the balance and in the reservation, until its receipt has been read.
+ * If settlements in flight have reserved the balance, it is checked again for two block times: until the receipt of
+ * a just-mined settlement has been read, its amount is counted twice, in the balance and in the reservation.
  *
- * @throws UndeterminedError when the result cannot be determined or the payment cannot be sent, GasBudgetError when the
- * organization's gas budget does not cover it; in both cases nothing was signed.
+ * @throws UndeterminedError when the result cannot be determined or the payment cannot be sent, GasBudgetError when
+ * the organization's gas budget does not cover it; in both cases nothing was signed.
  */
 export async function claimPayment(
   claimant: Claimant,
@@ -77,7 +78,7 @@ export async function claimPayment(
   });
   if ("reason" in planned) return trail.refuse("simulationSucceeds", planned);
   if (planned.settledBy !== undefined) return claimSettled(claimant, chain, planned, options);
-  // Not narrowed in the functions below otherwise.
+  // TypeScript would not narrow `planned` in the functions below.
   const plan: Plan = planned;
   let takenUp: Invalid | undefined;
   let balanceDeadline = Math.min(deadline, now() + 2 * network.blockTimeMs);
@@ -92,7 +93,7 @@ export async function claimPayment(
   if (refusal === undefined) throw new UndeterminedError(behind(network));
   return refusal === "claimed" ? undefined : refusal;
 
-  /** Returns what the chain says of the payment, if that is good enough to claim it. */
+  /** Returns the chain's view of the payment if it can be claimed, otherwise the refusal. */
   async function look(plan: Plan): Promise<Invalid | (Seen & { funds: Funds })> {
     const { bounds } = plan;
     const seen = await askChain(claimant, chain, settling, plan, { withFunds: true, bounds });
@@ -103,7 +104,7 @@ export async function claimPayment(
     return { ...seen, funds };
   }
 
-  /** The most that the payment costs. */
+  /** The maximum cost of the payment. */
   function expenseOf(
     { transaction, call }: Plan,
     { head, funds, payerCode }: Seen & { funds: Funds },
@@ -115,16 +116,16 @@ export async function claimPayment(
     };
   }
 
-  /** Decides whether the payment justifies sending its payer's transaction, and who pays for missing gas. */
+  /** Decides if the payment justifies sending its payer's transaction, and who pays for missing gas. */
   async function checkFirst(plan: Plan): Promise<Invalid | GiveGasMoney> {
     const seen = await look(plan);
     if ("reason" in seen) return seen;
     const expense = expenseOf(plan, seen);
     await gasBudget.require(caller, network, expense);
-    // Code could keep it.
+    // A payer with code could keep the gift.
     if (sponsor === undefined || seen.payerCode !== null) return async () => false;
     const { asset, payer } = signed;
-    // With the settlement, which would be left without a budget otherwise.
+    // Charged together with the settlement, which might otherwise be left without a budget.
     const account: GiftAccount = {
       organizationId: caller.organization.id,
       within: (gift, give) => gasBudget.within(caller, network, { ...expense, gift }, give),
@@ -132,7 +133,7 @@ export async function claimPayment(
     return (lack) => sponsor.give({ asset, payer }, lack, account);
   }
 
-  /** Undefined while settlements under way take up the balance, or it was read before they were mined. */
+  /** Returns undefined while settlements in flight reserve the balance, or if it was read before they were mined. */
   async function tryToClaim(): Promise<Invalid | "claimed" | undefined> {
     const readAt = now();
     const seen = await look(plan);
@@ -180,7 +181,7 @@ export async function claimPayment(
           "The payment waited too long to be sent, behind others; nothing was sent, try again",
         );
       case "stale_balance":
-        // Nothing can be said of a balance that may hold what other payments have taken since.
+        // The balance may be stale: other payments may have spent it since it was read.
         takenUp = undefined;
         return undefined;
       case "over_balance":
@@ -190,7 +191,7 @@ export async function claimPayment(
   }
 }
 
-/** The highest cost of a payment, in wei, by its kind of payer: code may use all that the transaction allows. */
+/** The maximum cost of a payment in wei, by kind of payer: code may use all gas that the transaction allows. */
 function costOf(
   { usual }: Pick<Settling, "usual">,
   { gas }: Pick<Transaction, "gas">,
@@ -201,12 +202,14 @@ function costOf(
 }
 
 /**
- * Checks a payment of which nothing is to be taken, and has the ledger remember it: what comes with the same payment later is
- * too late, although its nonce is still unused. Neither balance nor approval matters. Undefined once it is in the ledger.
+ * Checks a payment of which nothing is to be taken, and records it in the ledger, so that a later request with the
+ * same payment is too late although its nonce is unused. Neither balance nor approval matters. Returns undefined
+ * once it is recorded.
  *
- * Its organization's gas budget is charged as for a plain payment: payers cost nothing to make, and each adds a row for good.
+ * It is charged to the organization's gas budget like a plain payment: payers cost nothing to make, and each adds a
+ * row for good.
  *
- * @throws GasBudgetError when that does not cover it; then nothing was claimed.
+ * @throws GasBudgetError when the budget does not cover it; then nothing was claimed.
  */
 export async function claimNothing(
   claimant: Claimant,
@@ -237,7 +240,7 @@ export async function claimNothing(
   return refuseUnclaimed(outcome);
 }
 
-/** The ledger's record of a payment. `payerCode` is the hash of the code at the payer's address. */
+/** The ledger's record of a payment. `payerCode` is the hash of the code at the payer's address, null if it has none. */
 function claimOf(
   { payment: { id, network, digest, amount }, identifier, caller, recipient, signature }: Claimant,
   signed: SignedPayment,
@@ -269,7 +272,8 @@ function claimOf(
 }
 
 /**
- * Has the ledger remember a payment that somebody else's transaction has settled: a success like any other. Undefined once it is there.
+ * Records a payment that somebody else's transaction has settled: it is a success like any other. Returns undefined
+ * once it is recorded.
  *
  * @throws GasBudgetError when the organization's gas budget does not cover the row; then nothing was claimed.
  */
@@ -292,7 +296,7 @@ async function claimSettled(
   return refuseUnclaimed(outcome);
 }
 
-/** Why a payment was not claimed for which nothing is to be sent. */
+/** Returns the refusal of a payment that was not claimed, if nothing has to be sent for it. */
 function refuseUnclaimed(outcome: "claimed" | "taken" | "identifier_reused"): Invalid | undefined {
   switch (outcome) {
     case "claimed":
@@ -309,9 +313,9 @@ function behind({ name }: NetworkConfig): string {
 }
 
 /**
- * A transaction without gas money behind it would be claimed and then go nowhere.
+ * Without gas money the transaction would be claimed but never mined.
  *
- * @throws OperatorError: it says nothing of the payment.
+ * @throws OperatorError if the operator lacks it: the payment itself may be fine.
  */
 function requireGasMoney(gas: bigint, network: NetworkConfig, head: Head, { operator, tip }: Funds): void {
   const cost = gas * estimateFees(head, network, tip).maxFeePerGas;

@@ -8,15 +8,15 @@ import type { Relayer } from "../relayer/relayer.ts";
 import type { Outcomes } from "../relayer/slot.ts";
 import type { Sponsor } from "./sponsor.ts";
 
-/** One operator on one network: the chain as it sees it, and the queue of what it sends. */
+/** One operator on one network: its view of the chain, and the queue of its transactions. */
 export type Lane = {
   chain: Chain;
   relayer: Relayer;
-  /** Returns true if it can send, as far as is known: its operator has its role, gas money, and its signer. */
+  /** Returns true if it can send, as far as is known: the operator has its role, gas money and its signer. */
   canSend(): boolean;
-  /** Gives payers gas money on its network; undefined where nobody does. */
+  /** Gives payers gas money on its network; undefined if nobody does. */
   sponsor?: Sponsor | undefined;
-  /** Returns true if its gas money is running low, by the last inspection. */
+  /** Returns true if its gas money was running low at the last inspection. */
   isLow(): boolean;
 };
 
@@ -26,20 +26,20 @@ export type Lanes = readonly [Lane, ...Lane[]];
 /** The collaborators of verify and settle. */
 export type FacilitatorContext = {
   networks: ReadonlyMap<NetworkName, Lanes>;
-  /** Follows failures up, on each of these networks. */
+  /** Follows up failures, one per network. */
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
   ledger: Ledger;
   ways: WaysToPay;
   outcomes: Outcomes;
-  /** Unix milliseconds; for waiting only. The time of a payment is the chain's. */
+  /** Unix milliseconds; for waiting only. Payments are judged by the time of the chain. */
   now: () => number;
   /** How long a settle waits for its outcome, by protocol version. */
   settleWaitMs: Readonly<Record<X402Version, number>>;
-  /** Names the service on the channels; see `FromService`. */
+  /** Identifies the service on the channels; see `FromService`. */
   serviceId: string;
-  /** Aborts when the service shuts down: waiting requests are answered. */
+  /** Aborts when the service shuts down: waiting requests are answered then. */
   closing: AbortSignal;
 };
 
-/** How long a settle waits: until a time in unix milliseconds, or until no caller waits any more. */
+/** How long a settle waits: until a time in unix milliseconds, or until the caller has left. */
 export type Waiting = { now: () => number; deadline: number; signal: AbortSignal };

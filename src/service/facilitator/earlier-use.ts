@@ -13,15 +13,15 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import { UndeterminedError } from "../../util/errors.ts";
 import type { FacilitatorContext } from "./context.ts";
 
-/** The members of a refused request that are looked up. */
+/** The fields of a refused request that are looked up. */
 type RefusedRequest = Pick<PaymentRequest, "settlementId" | "knownNetwork" | "payment">;
 
 /**
- * A refusal as it is answered. Where payers would sign anew for it, the ledger is asked first whether an earlier request
- * has used the authorization, and then the chain, which also knows what the ledger does not: checks that need neither come
- * before those that do, and a payment that is sent again with another price would else be paid twice.
+ * Adds an earlier use of the authorization to a refusal for which payers would sign a new one. The ledger is asked
+ * first, then the chain, which also knows uses outside this service. Without this, a payment sent again at another
+ * price might be refused for the price before its use is noticed, and be paid twice.
  *
- * @param organizationId of the caller; undefined of one without a key
+ * @param organizationId of the caller; undefined for a caller without a key
  */
 export async function refuseWithUse(
   context: Pick<FacilitatorContext, "networks" | "ways"> & {
@@ -34,7 +34,7 @@ export async function refuseWithUse(
   if (!isSignedAgain(refusal)) return refusal;
   const { ledger } = context;
   const { settlementId: id } = request;
-  // In this order: a lease is only given up once its payment is in the ledger, or will not be.
+  // In this order: a lease is only given up once its payment is in the ledger or never will be.
   const lease = await ledger.leases.findLease(id);
   const settlement = await ledger.claims.find(id);
   if (settlement === null) {
@@ -47,16 +47,16 @@ export async function refuseWithUse(
   return refuseUsed(refusal, situationOfUse(state, deliveredAt, isOwn));
 }
 
-/** The same of an authorization that the ledger does not know. */
+/** Like {@link refuseWithUse}, for an authorization that the ledger does not know. */
 export async function refuseWithUseOnChain(
   { networks, ways }: Pick<FacilitatorContext, "networks" | "ways">,
   refusal: Invalid,
   { settlementId: id, knownNetwork, payment }: RefusedRequest,
 ): Promise<Invalid> {
-  // Always that of the first operator, so that all refusals of a network share its requests.
+  // Always the first operator's chain, so that all refusals of a network share its requests.
   const chain = networks.get(knownNetwork.name)?.[0].chain;
   if (!isSignedAgain(refusal) || chain === undefined) return refusal;
-  // What a payload calls a token need not be one, and then has no answer.
+  // The payload may name an address that is no token; asking it would give no answer.
   if (findAsset(chain.network.assets, payment.asset) === undefined) return refusal;
   try {
     const isUsed = await isUsedByAny(chain, (view) =>
@@ -70,8 +70,9 @@ export async function refuseWithUseOnChain(
 }
 
 /**
- * Returns true if one of two endpoints, or the only one, says that an authorization was used: one that is behind, or lies, would have
- * its payer sign another. Those that give no answer are passed over; where one alone answers, its word counts.
+ * Returns true if one of two endpoints, or the only one, reports the authorization as used. One endpoint is not
+ * enough: if it is behind or lies, the payer would sign a second payment. Endpoints that do not answer are skipped;
+ * if only one answers, its answer counts.
  *
  * @throws UndeterminedError when none answered
  */

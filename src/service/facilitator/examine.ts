@@ -34,31 +34,35 @@ import {
 } from "./payment.ts";
 import { startTrail, type Trail } from "./trail.ts";
 
-/** A payment that is good on its face and that its payer has signed, and what settles it: all that follows starts from this. */
+/** A well-formed payment that its payer has signed, and what is needed to settle it; verify and settle start from this. */
 export type Examined = ProvenSignature & {
   request: PaymentRequest;
-  /** Null where verify is open to callers without a key. */
+  /** Null if verify is open to callers without a key. */
   caller: Caller | null;
   payment: SettleablePayment;
   /**
-   * The operators of its network: the one that should settle it, and those that may where that one cannot. Undefined for a claimed
-   * payment whose network is not served now.
+   * The operators of its network: first the one that should settle it, then the fallbacks. Undefined for a claimed
+   * payment whose network is no longer served.
    */
   lanes: Lanes | undefined;
-  /** To whom it goes; undefined where a verify cannot know that. */
+  /** The address that is paid; undefined if a verify cannot know it. */
   recipient: Address | undefined;
-  /** The payer's identifier of the payment, and whether the caller's organization has claimed it under that. */
+  /**
+   * The payer's identifier for the payment. `isIdentified` is true if the caller's organization has claimed the
+   * payment under it.
+   */
   identifier: BoundIdentifier | undefined;
   isIdentified: boolean;
   trail: Trail;
 };
 
 /**
- * Examines the payment of a request for the configured networks: all that verify and settle judge alike before they ask the ledger
- * about a new payment. One that is claimed already is judged by its claim: the settings may have changed since.
+ * Examines the payment of a request for the configured networks: all checks that verify and settle share before
+ * they ask the ledger about a new payment. A payment that is already claimed is judged by its claim: the settings
+ * may have changed since.
  *
- * @throws ForbiddenError where the caller's key lacks the scope, or its organization a recipient for a new payment;
- * IdentifierReusedError where the organization has claimed another payment under the identifier
+ * @throws ForbiddenError if the caller's key lacks the scope, or its organization has no recipient for a new
+ * payment; IdentifierReusedError if the organization has claimed another payment under the identifier
  */
 export type Examine = (
   request: PaymentRequest,
@@ -66,10 +70,10 @@ export type Examine = (
   caller: Caller | null,
 ) => Promise<Examined | Invalid>;
 
-/** The parts of {@link Examined} that the payment decides. */
+/** The parts of {@link Examined} that depend on the payment only. */
 type Judged = Pick<Examined, "payment" | "lanes" | "recipient" | "signature">;
 
-/** An objection to a new payment, which its claim would overrule: gives the refusal, or throws. */
+/** An objection to a new payment, which an existing claim overrules: returns the refusal, or throws. */
 type Objection = () => Invalid;
 
 export function createExamine({ networks, ways, ledger, serviceId }: FacilitatorContext): Examine {
@@ -99,7 +103,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
     const read = readers.get(name);
     const checking = { method: ways.methodOf(request.payment.method), operation };
     let isForged = false;
-    /** The checks that passed. They go on the trail once it is known what the payment is judged by: settings, or its claim. */
+    /** The checks that passed. They are added to the trail once it is known if the settings or the claim decide. */
     let passed: CheckName[] = ["networkIsEnabled"];
     let refused: CheckName = "networkIsEnabled";
     const note = (check: CheckName, refusal: Invalid | undefined) => {
@@ -169,8 +173,8 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
     }
 
     /**
-     * Lets an organization take deposits out of channels that it opened, although `ASSETS`, `PAY_TO` or its recipient has changed since.
-     * Undefined for any other request.
+     * Lets an organization take deposits out of channels that it opened, even if `ASSETS`, `PAY_TO` or its
+     * recipient has changed since. Undefined for any other request.
      */
     async function judgeRelease(lanes: Lanes): Promise<Judged | undefined> {
       const [{ chain }] = lanes;
@@ -189,7 +193,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       return undefined;
     }
 
-    /** The payment as it was claimed; what is wrong with the request for it; undefined where it was not claimed. */
+    /** Returns the payment as it was claimed, or what is wrong with the request for it; undefined if it was not claimed. */
     async function judgeClaimed(
       read: PaymentReader,
       offered: NetworkConfig,
@@ -205,7 +209,7 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
       if (!hasSigned(payment) && !isSignedAs(request.payment, signature)) {
         if (isForged) return undefined;
         if (lanes === undefined) notServed(name);
-        // A wallet may sign one message in several ways, and only its code can tell.
+        // A wallet may accept several signatures of one message, and only its code can tell.
         if ("reason" in (await verifySignature(payment, lanes[0].chain, ways))) return undefined;
       }
       if (caller !== null && !caller.scopes.includes(operation)) {
@@ -221,7 +225,10 @@ export function createExamine({ networks, ways, ledger, serviceId }: Facilitator
   }
 }
 
-/** A network that is not served, as far as a payment tells that was claimed on it: nothing is sent there, and nothing asked. */
+/**
+ * Stands in for the configuration of a network that is not served, for a payment that was claimed on it; never used
+ * to send or read anything.
+ */
 function withoutChain({ knownNetwork, payment }: PaymentRequest): NetworkConfig {
   return {
     ...knownNetwork,

@@ -21,16 +21,16 @@ import { createSettle } from "./settle.ts";
 import type { SettleResult } from "./settle-result.ts";
 import { createVerify, type Verify } from "./verify.ts";
 
-/** The service without its HTTP: what can be asked of it. */
+/** The service without HTTP. */
 export type Facilitator = {
   verify: Verify;
-  /** Returns true if settle names a request itself, since it can be repeated: see `Settling.identify`. */
+  /** Returns true if settle identifies the request itself, because it can be repeated: see `Settling.identify`. */
   isNamedBySettle(request: PaymentRequest): boolean;
   /**
-   * Settles a payment; see `Settle`. With a key, a repeat of the same body gets the same success for 24 h; with `repeats`,
-   * the identifier that the payment itself carries takes the key's place.
+   * Settles a payment; see `Settle`. With an idempotency key, a repeat of the same body gets the same success for
+   * 24 h; with `repeats`, the identifier inside the payment replaces the key.
    *
-   * @param onNamed called with the request as it is settled, before anything else is done
+   * @param onNamed called with the request as it will be settled, before anything else happens
    */
   settle(
     request: PaymentRequest,
@@ -39,13 +39,13 @@ export type Facilitator = {
     onNamed: (request: PaymentRequest) => void,
     options?: { idempotency?: IdempotencyKey | undefined; repeats?: boolean },
   ): Promise<SettleResult>;
-  /** The network of a payment as it is served; undefined where it is not. */
+  /** The network of a payment as configured; undefined if it is not served. */
   networkOf(request: PaymentRequest): ServedNetwork | undefined;
-  /** Names the reasons of its answers, where they are not the specification's. */
+  /** Renames the reasons in answers if they are not those of the specification. */
   readonly nameReason: NameReason | undefined;
-  /** The warnings in the answer to a good payment. */
+  /** The warnings in the answer to a valid payment. */
   warningsOf(request: PaymentRequest): readonly Warning[];
-  /** A settlement of the caller's organization; null when there is none, or it is another's. */
+  /** Returns a settlement of the caller's organization; null if there is none or it belongs to another. */
   findSettlement(id: Hex, caller: Caller): Promise<Settlement | null>;
   /** Settlements of the caller's organization, newest first; see `Claims.list`. */
   listSettlements(
@@ -53,7 +53,7 @@ export type Facilitator = {
     page: { limit: number; after?: Cursor | undefined },
     caller: Caller,
   ): Promise<{ settlements: readonly Settlement[]; next: Cursor | null }>;
-  /** The kinds of payment of every configured network, whatever its health, and the operators. */
+  /** The operators, and the kinds of payment for every configured network, even if it is unhealthy. */
   supported(): Supported;
 };
 
@@ -83,7 +83,7 @@ export function createFacilitator(context: FacilitatorContext): Facilitator {
     },
 
     networkOf,
-    // One setting is that of all networks.
+    // The setting is the same for all networks.
     nameReason: [...networks.values()].some(([{ chain }]) => chain.network.reasons === "reference")
       ? referenceReason
       : undefined,

@@ -5,15 +5,15 @@ import { GasBudgetError } from "../../util/errors.ts";
 import type { Caller } from "../organizations/organizations.ts";
 
 /**
- * A settlement that is to be paid for: whose it is, what one of each kind costs at most, and what is given to its payer before it
- * and costs the sponsor in gas, all in wei.
+ * The cost of a settlement: its kind of payer, the most that a settlement of each kind costs, and the gift to its
+ * payer including the sponsor's gas. All in wei.
  */
 export type Expense = { payer: keyof ByPayer<unknown>; cost: ByPayer<bigint>; gift?: bigint };
 
-/** Lets settlements through as long as the gas budgets of their organizations cover them. */
+/** Lets settlements through as long as the gas budget of their organization covers them. */
 export type GasBudget = {
   /**
-   * Checks that the budget covers a settlement, before anything is sent for it.
+   * Checks that the budget covers a settlement before anything is sent for it.
    *
    * @throws GasBudgetError when it does not fit
    */
@@ -23,7 +23,7 @@ export type GasBudget = {
     expense: Expense,
   ): Promise<void>;
   /**
-   * Runs `claim`, which claims a settlement or gives what its payer lacks, if the budget covers it.
+   * Runs `claim`, which claims a settlement or gives its payer gas money, if the budget covers it.
    *
    * @throws GasBudgetError when it does not fit; then nothing was done.
    */
@@ -35,32 +35,32 @@ export type GasBudget = {
   ): Promise<T>;
 };
 
-/** The ledger's answer, and the settlements of this process that may not be in it yet. */
+/** The spending read from the ledger, and the settlements of this process that it may not contain yet. */
 type Reading = { at: number; spending: GasSpending; uncounted: UnderWay };
 
-/** Settlements by their number, and gifts by what they cost, in wei. */
+/** The number of settlements by kind of payer, and the cost of gifts in wei. */
 type UnderWay = ByPayer<number> & { gifts: bigint };
 
 const nothingUnderWay: Readonly<UnderWay> = { withCode: 0, plain: 0, gifts: 0n };
 
 /** The budget of one organization on one network, as this process knows it. */
 type Account = {
-  /** Let through, and not claimed yet. */
+  /** Let through, but not claimed yet. */
   underWay: UnderWay;
   last?: Reading;
-  /** The reading that has begun and not ended, and what it may miss. */
+  /** The read in progress, if any, and the settlements that it may miss. */
   next?: { reading: Promise<Reading>; uncounted: UnderWay } | undefined;
 };
 
-/** When only settlements under way stand in the way, whose cost is soon known. */
+/** Suggested to callers if only settlements in flight stand in the way: their cost is known soon. */
 const underWayRetrySeconds = 5;
 
-/** For so long a reading will do as long as it leaves half of the budget, so that most payments cost no query. */
+/** A reading of this age is good enough if it leaves half of the budget, so that most payments cost no query. */
 const readingMs = 1_000;
 
 /**
- * The part of a gas budget that payers with code, and gifts to new payers, may use: strangers make both for nothing. The rest is
- * kept for plain accounts.
+ * The budget is divided by this for the part open to payers with code and to gifts to new payers: strangers can
+ * make both for nothing. The rest is reserved for plain accounts.
  */
 const shareWithCode = 4n;
 
@@ -100,7 +100,7 @@ export function createGasBudget(outcomes: Pick<Outcomes, "gasSpending">, now: ()
       overGasBudget(budget / 2n, asSpending(account.last), expense) === undefined;
     if (!fitsTwice) {
       const reading = await read(account, () => outcomes.gasSpending(organization.id, name));
-      // From here to the counting nothing may be awaited, or many at once would see the same room.
+      // Nothing may be awaited between here and the counting, or concurrent callers would see the same room.
       const over = overGasBudget(budget, asSpending(reading), expense);
       if (over !== undefined) {
         const { spent } = reading.spending;
@@ -136,10 +136,10 @@ function count(underWay: UnderWay, { payer, gift = 0n }: Expense, by: 1 | -1): v
   underWay.gifts += BigInt(by) * gift;
 }
 
-/** An organization's spending, and what may be added to it. */
+/** The spending of an organization, and the settlements that may add to it. */
 type Spending = { spent: ByPayer<bigint>; unfinished: UnderWay };
 
-/** A reading, and what it may have missed. */
+/** Adds to a reading what it may have missed. */
 function asSpending({ spending: { spent, unfinished }, uncounted }: Reading): Spending {
   return {
     spent,
@@ -152,8 +152,8 @@ function asSpending({ spending: { spent, unfinished }, uncounted }: Reading): Sp
 }
 
 /**
- * Why another settlement does not fit a gas budget of the day; undefined when it does. Settlements whose cost is not
- * known yet count with what they cost at most, so that many at once do not run past the budget.
+ * Explains why another settlement does not fit into a daily gas budget; undefined if it fits. Settlements of
+ * unknown cost count with their maximum, so that a burst cannot exceed the budget.
  *
  * @param budget in wei
  * @param spending of today

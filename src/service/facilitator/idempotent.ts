@@ -12,22 +12,22 @@ import type { Waiting } from "./context.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { alreadyDelivered, type SettleResult } from "./settle-result.ts";
 
-/** The binding of an `Idempotency-Key`: the key, and a hash of the whole body. */
+/** An `Idempotency-Key` and the hash of the whole body it came with. */
 export type IdempotencyKey = { key: string; bodyHash: string };
 
-/** A success, which is stored when it was delivered. */
+/** A success as stored once it was delivered. */
 const storedSuccess = z.object({
   kind: z.literal("success"),
   transaction: z.union([bytes32, z.literal("")]),
   amount: uint256String.optional(),
 });
 
-/** Between two looks at a key whose first request is still under way. */
+/** Between two checks of a key whose first request is still in progress. */
 const pollMs = 100;
 
 /**
- * Runs a settle once per key: a repeat with the same body gets the same success, waiting for it if need be. An end
- * without a success frees the key.
+ * Runs a settle once per key: a repeat with the same body waits for the first request and gets the same success. If
+ * the first request ends without a success, the key is free again.
  *
  * @throws IdempotencyMismatchError when the key came with another body before.
  */
@@ -55,7 +55,7 @@ export async function settleIdempotently(
   if (entry.status === "answered") {
     const answer = storedSuccess.parse(JSON.parse(entry.answer));
     const settlement = await ledger.claims.find(settlementId);
-    // Its block has vanished since, and what becomes of it now is another answer.
+    // A reorg has removed its block since, so the stored answer no longer holds.
     if (settlement?.state === "submitted")
       return { kind: "pending", transaction: settlement.transactionHash };
     if (settlement?.state === "failed") return settle();
@@ -75,12 +75,12 @@ export async function settleIdempotently(
       case "success": {
         const { transaction, amount, delivery } = result;
         const taken = amount === undefined ? {} : { amount: `${amount}` };
-        // Kept once it is delivered, and not before: where it was lost, another request may get it, with another key.
+        // Stored only once it is delivered: if it is lost, another request may get it under another key.
         const delivered = () => delivery.delivered(keep({ kind: "success", transaction, ...taken }));
         const lost = async () => void (await Promise.all([abandon(), delivery.lost()]));
         return { ...result, delivery: { ...delivery, delivered, lost } };
       }
-      // A refusal is found out again: it took nothing, and whoever has a key could fill the database with them.
+      // Refusals are not stored: nothing was taken, and key holders could fill the database with them.
       case "invalid":
       case "pending":
         await abandon();
@@ -92,7 +92,7 @@ export async function settleIdempotently(
   }
 }
 
-/** The binding of a payment's identifier: the signed message, which holds all terms, and the resource. */
+/** Binds a payment's identifier to the signed message, which holds all terms, and the resource. */
 export function bindingOf(
   { identifier }: PaymentRequest,
   { digest }: SettleablePayment,
@@ -102,9 +102,9 @@ export function bindingOf(
 }
 
 /**
- * Returns true if this payment has its identifier already, by an earlier claim.
+ * Returns true if an earlier claim has bound this identifier to this payment.
  *
- * @throws IdentifierReusedError when another payment of the organization has.
+ * @throws IdentifierReusedError when it is bound to another payment of the organization.
  */
 export async function isBound(
   ledger: Ledger,

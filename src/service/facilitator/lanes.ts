@@ -5,14 +5,14 @@ import { OperatorError, UndeterminedError } from "../../util/errors.ts";
 import { chainOf } from "../relayer/slot.ts";
 import type { Lane, Lanes } from "./context.ts";
 
-/** @throws UndeterminedError: only the chain of a network that is not served could answer. */
+/** @throws UndeterminedError always: only the chain could answer, and this network is not served. */
 export function notServed(name: NetworkName): never {
   throw new UndeterminedError(
     `${name} is not served at the moment, and the payment was sent before; send the same payment again`,
   );
 }
 
-/** The operators of a network, with the facilitator contract that a payment is for. */
+/** The operators of a network, with their chain set to the facilitator contract that a payment is for. */
 export function through({ facilitatorContract: contract }: NetworkConfig, [first, ...others]: Lanes): Lanes {
   if (sameAddress(contract, first.chain.network.facilitatorContract)) return [first, ...others];
   const toContract = (lane: Lane): Lane => ({ ...lane, chain: chainOf(lane.chain, { contract }) });
@@ -20,11 +20,12 @@ export function through({ facilitatorContract: contract }: NetworkConfig, [first
 }
 
 /**
- * Operators that can settle before those that cannot, and among them the one whose payments wait least first. Where
- * equally many wait, they take turns: payments of one burst are all looked at before the first of them is queued.
+ * Makes a function that sorts operators: those that can settle first, and of these the one with the fewest
+ * transactions and queued payments. Equally loaded ones alternate, since all payments of a burst are sorted before
+ * the first is queued.
  */
 export function createOrder(): (lanes: Lanes) => Lanes {
-  /** When a lane was last the first, as a count of all choices. */
+  /** The number of the choice at which a lane last came first. */
   const turns = new WeakMap<Lane, number>();
   let choices = 0;
   const weigh = ({ relayer, canSend }: Lane) => {
@@ -45,7 +46,7 @@ export function createOrder(): (lanes: Lanes) => Lanes {
 }
 
 /**
- * Does work with the first operator that can do it.
+ * Does the work with the first operator that can do it.
  *
  * @throws OperatorError when none can.
  */

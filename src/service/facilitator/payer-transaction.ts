@@ -9,17 +9,17 @@ import type { Waiting } from "./context.ts";
 import type { GasLack, Sponsor } from "./sponsor.ts";
 
 /*
- * A payment whose payer has to send a transaction of his own before it can settle, and has sent it along signed: an approval
- * of Permit2. It is sent as it is, before anything is claimed, and once it is mined the payment is one like any other. So
- * nothing of it has to survive this process: whoever settles the payment again finds it mined, or sends the same bytes again.
+ * Some payments need a transaction by their payer first, an approval of Permit2, which comes along signed. It is sent unchanged,
+ * before anything is claimed; once it is mined, the payment is like any other. So none of this has to survive the process: a later
+ * request for the payment finds the transaction mined, or sends the same bytes again.
  */
 
-/** Where a payment is planned: its chain, and who gives its payer gas money. */
+/** Where a payment is planned: its chain, and the sponsor of gas money on it. */
 type Place = { chain: Chain; sponsor?: Sponsor | undefined };
 
 /**
- * {@link Settling.plan}, where what the payer's transaction offers for its gas is not judged anew for one who was given it by this
- * request or an earlier one. `isSent`: the transaction was sent.
+ * {@link Settling.plan}, but without judging the gas price of the payer's transaction again if the payer has been
+ * given gas money, by this request or an earlier one. `isSent` is true if the transaction was sent.
  */
 export function planPayment(
   settling: Settling,
@@ -34,7 +34,10 @@ export function planPayment(
   );
 }
 
-/** The payer's coins, the most that the transaction may cost (`needed`), both in wei, and the difference if they do not suffice. */
+/**
+ * The payer's coins and the most that the transaction may cost (`needed`), both in wei, and the lack if they do not
+ * suffice.
+ */
 async function gasMoneyOf(
   chain: Chain,
   { from, gas, maxFeePerGas, data }: PayerTransaction,
@@ -43,21 +46,24 @@ async function gasMoneyOf(
   const { balances, settleCost: dataFee } = await chain.gasMoney([from], { gas: 0n, bytes });
   const [has = 0n] = balances;
   const needed = gas * maxFeePerGas + dataFee;
-  // The data fee may grow until the gift is there.
+  // The data fee may rise before the gift arrives.
   const margin = dataFee / 2n;
   const lack = has < needed ? { wei: needed + margin - has, forData: dataFee + margin, gas } : undefined;
   return { has, needed, lack };
 }
 
-/** The values by which the payer's transaction is paid for. Nothing is given to a payer with code, which could keep it. */
+/** What decides who pays for the payer's transaction. A payer with code gets nothing: it could keep the gift. */
 export type GasMoneyOptions = Place & {
   asset: Address;
   payerCode: Hex | null | undefined;
-  /** For whose payment; undefined where that is not known. */
+  /** The organization whose payment it is for; undefined if that is not known. */
   organizationId: string | undefined;
 };
 
-/** Why the payer's transaction would not be paid for; undefined where the payer has enough, or would be given it. */
+/**
+ * Returns the refusal if nobody would pay for the payer's transaction; undefined if the payer has enough or would
+ * be given it.
+ */
 export async function checkGasMoney(
   transaction: PayerTransaction,
   { chain, sponsor, asset, payerCode, organizationId }: GasMoneyOptions,
@@ -71,7 +77,7 @@ export async function checkGasMoney(
 }
 
 /**
- * Gives the payer of a transaction what that lacks. False where it is not given.
+ * Gives the payer of a transaction what it lacks. Returns false if nothing is given.
  *
  * @throws GasBudgetError when the organization's gas budget does not cover it
  */
@@ -80,7 +86,7 @@ export type GiveGasMoney = (lack: GasLack) => Promise<boolean>;
 /**
  * Has the payer given what the transaction lacks.
  *
- * @returns whether it can be sent now; undefined while the gift is not mined
+ * @returns true if it can be sent now, or the refusal; undefined while the gift is not mined
  */
 async function giveGasMoney(
   transaction: PayerTransaction,
@@ -90,16 +96,16 @@ async function giveGasMoney(
   const first = await gasMoneyOf(chain, transaction);
   if (first.lack === undefined) return true;
   if (await give(first.lack)) return undefined;
-  // It may have been mined meanwhile.
+  // An earlier gift may have been mined meanwhile.
   const { has, needed, lack } = await gasMoneyOf(chain, transaction);
   return lack === undefined ? true : transaction.refuse(has, needed);
 }
 
 /**
- * A refusal, unless the payer's transaction was mined meanwhile, for another payment: what it has cost is then missing, and is
- * not needed any more.
+ * Returns the refusal, unless the payer's transaction was mined meanwhile for another payment: the coins it has
+ * cost are then missing, but no longer needed.
  *
- * @returns the plan by which the payment can be settled then
+ * @returns the plan to settle the payment in that case
  */
 export async function unlessMined(
   refusal: Invalid,
@@ -112,18 +118,18 @@ export async function unlessMined(
 }
 
 export type PrepareOptions = Waiting & {
-  /** Decides whether the payment justifies sending its payer's transaction, and who pays for missing gas; called once. */
+  /** Decides if the payment justifies sending its payer's transaction, and who pays for missing gas; called once. */
   check(plan: Plan, first: PayerTransaction): Promise<Invalid | GiveGasMoney>;
   waits: ApprovalWaits;
   organizationId: string;
 };
 
 /**
- * Plans a payment, and has the payer's transaction mined that it needs, if any.
+ * Plans a payment, and gets the payer's transaction mined if the payment needs one.
  *
- * @returns the plan by which the payment can be settled now, or why it cannot be
- * @throws UndeterminedError when the transaction is not mined in time, GasBudgetError when the organization's gas budget does not
- * cover the payment and what the payer lacks. The payment was not sent then.
+ * @returns the plan by which the payment can be settled now, or the refusal
+ * @throws UndeterminedError when the transaction is not mined in time, GasBudgetError when the organization's gas
+ * budget does not cover the payment and what the payer lacks. The payment was not sent in either case.
  */
 export async function planToSettle(
   settling: Settling,

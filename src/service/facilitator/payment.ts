@@ -13,15 +13,15 @@ import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { PaymentWords } from "../../protocol/signed-payment.ts";
 import { type SignedPayment, tokenSignature } from "../../protocol/signed-payment.ts";
 
-/** The signature as the token takes it, or that of a wallet with its deployment. */
+/** The signature in the form that the token takes, or the signature of a wallet along with its deployment. */
 export type ProvenSignature = { signature: Hex };
 
 /**
- * Checks whether the payer signed the payment: by plain ECDSA, without a request, or else by asking the contract at the
- * payer's address (ERC-1271), which costs one request.
+ * Checks if the payer signed the payment: by plain ECDSA, which costs no request, otherwise by asking the contract
+ * at the payer's address (ERC-1271), which costs one.
  *
- * A delegated account (EIP-7702) whose plain signature recovers passes here, since its key did sign; whether the
- * delegate agrees, which is what the token asks, shows in the simulation.
+ * A delegated account (EIP-7702) passes if its plain signature recovers, since its key did sign. The token asks the
+ * delegate instead; the simulation shows if that agrees.
  */
 export async function verifySignature(
   payment: SettleablePayment,
@@ -45,7 +45,7 @@ export async function verifySignature(
   return refusal ?? { signature: proof === "accepted" ? inner : signature };
 }
 
-/** The codes behind the calldata that settles a payment: its own, and the facilitator's. */
+/** The builder codes appended to the calldata of a settlement: the payment's own, and the facilitator's. */
 export function codesOf(
   { codes }: Pick<PaymentRequest, "codes">,
   { builderCode: wallet }: Pick<NetworkConfig, "builderCode">,
@@ -53,49 +53,49 @@ export function codesOf(
   return codes === undefined && wallet === undefined ? undefined : { ...codes, wallet };
 }
 
-/** A payment is verified and then settled, as a rule: to recover its signer takes a third of the CPU of a verify. */
+/** Most payments are verified and then settled, and recovering the signer takes a third of the CPU of a verify. */
 const recoverOnce = rememberSigners(recoverSigner, 4_096);
 
-/** Returns true if the payer signed the payment, by plain ECDSA. */
+/** Returns true if the payer signed the payment by plain ECDSA. */
 export function hasSigned({ signed: { payer, signature }, digest }: SettleablePayment): boolean {
   const signer = recoverOnce(digest, signature);
   return signer !== undefined && sameAddress(signer, payer);
 }
 
-/** A request that passed the pure checks: a payment that one network, asset and contract could settle. */
+/** A request that passed the pure checks: one payment with its network and asset, ready to be settled. */
 export type SettleablePayment = {
   /** Also the id of its settlement. */
   id: Hex;
   network: NetworkConfig;
   asset: Asset;
   signed: SignedPayment;
-  /** The names of its members in messages. */
+  /** The names of the payment's fields, for messages. */
   words: PaymentWords;
   requirements: PaymentRequest["requirements"];
-  /** The digest that is signed (EIP-712). */
+  /** The EIP-712 digest that was signed. */
   digest: Hex;
-  /** What else makes it this payment and no other; null where the digest is enough. */
+  /** What identifies the payment besides the digest; null if the digest is enough. */
   payload: string | null;
-  /** The amount to settle: all that was signed, or of a maximum what the request asks for. */
+  /** The amount to settle: all that was signed, or for a maximum the amount that the request asks for. */
   amount: bigint;
   /** True if what was signed is a maximum. */
   takesLess: boolean;
 };
 
-/** Returns true if a payment has the signature that held when it was claimed. */
+/** Returns true if a payment has the signature that was valid when it was claimed. */
 export function isSignedAs({ signature }: SignedPayment, claimed: Hex): boolean {
   const same = (one: Hex) => normaliseSignature(tokenSignature(one)).toLowerCase();
   return same(signature) === same(claimed);
 }
 
-/** Makes the payment of a request; with its claim also where the asset is not allowed any more. */
+/** Makes the payment of a request. With its claim, this works even if the asset is no longer allowed. */
 export type PaymentReader = (
   request: PaymentRequest,
   operation: Operation,
   claim?: Settlement,
 ) => SettleablePayment | undefined;
 
-/** Makes payments of one network's requests; what gives their digests is made once for each asset and way to pay. */
+/** Makes payments from requests for one network. The digest functions are cached per asset and payment method. */
 export function createPaymentReader(network: NetworkConfig, ways: WaysToPay): PaymentReader {
   const digesters = new Map<string, (payment: SignedPayment) => Hex>();
 
@@ -113,19 +113,22 @@ export function createPaymentReader(network: NetworkConfig, ways: WaysToPay): Pa
     const { takesLess, boundPayload } = ways.methodOf(signed.method);
     const payload = (signed.payload !== null && boundPayload?.(signed.payload)) || null;
     const amount = takesLess && operation === "settle" ? requirements.amount : signed.limit;
-    // The domain of a token that was removed is not known, and what was signed over it is in the claim.
+    // The domain of a removed token is unknown, but the claim holds the digest that was signed.
     const isTold = allowed === undefined && claim !== undefined && isMessageOf(signed, claim);
     const digest = isTold ? claim.digest : digestOf(signed, asset);
     return { id, network, asset, signed, words, requirements, digest, payload, amount, takesLess };
   };
 }
 
-/** A token that was paid with and is not allowed any more, as far as its claim says. */
+/** A token that was paid with and is no longer allowed, as far as its claim tells. */
 function assetOf({ asset }: Settlement, asked: Address): Asset | undefined {
   return sameAddress(asset, asked) ? { address: asset, name: "", version: "", decimals: 0 } : undefined;
 }
 
-/** Returns true if all of a claim's message and its signature are in a payment of the same id, and the claim took all that it allows. */
+/**
+ * Returns true if a payment of the same id has the claim's complete message and signature, and the claim took all
+ * that was signed.
+ */
 function isMessageOf(signed: SignedPayment, claim: Settlement): boolean {
   const { method, payTo, amount, maximum, window, payload, signature } = claim;
   return (

@@ -10,7 +10,7 @@ import type { FacilitatorContext, Waiting } from "./context.ts";
 import type { SettleablePayment } from "./payment.ts";
 import { refuse, type SettleResult } from "./settle-result.ts";
 
-/** One request's right to settle an authorization and to answer for it. */
+/** The right of one request to settle an authorization and to answer for it. */
 export type Lease = {
   payment: SettleablePayment;
   caller: Caller;
@@ -21,35 +21,35 @@ export type Lease = {
   isOver: boolean;
 };
 
-/** A lease that was taken this long ago is made sure of before a success is handed over. */
+/** A lease older than this is confirmed before a success is handed over. */
 const trustMs = 10_000;
 
-/** Returns true if a settlement is of the lease's payment and organization, and may still give a success. */
+/** Returns true if a settlement belongs to the payment and organization of the lease, and can still give a success. */
 export function isOpenTo(settlement: Settlement, { payment, caller }: Lease): boolean {
   return isOwn(settlement, payment, caller.organization.id) && isOpen(settlement);
 }
 
-/** Returns true if it is theirs and has failed, so that it may become a success only by being recovered. */
+/** Returns true if it belongs to them and has failed, so that only a recovery can make it a success. */
 export function isOwnFailure(settlement: Settlement, { payment, caller }: Lease): boolean {
   return isOwn(settlement, payment, caller.organization.id) && settlement.state === "failed";
 }
 
-/** A lease that is still to be taken. */
+/** A lease that has not been taken yet. */
 export function newLease(payment: SettleablePayment, caller: Caller): Lease {
   return { payment, caller, holder: randomUUID(), takenAt: 0, isOver: false };
 }
 
-/** How requests of this process take their leases, and know whether they have them still. */
+/** Takes the leases of this process's requests, and knows if they are still held. */
 export type RequestLeases = {
-  /** Takes a lease, or makes sure of it; false while another request has it. */
+  /** Takes or confirms a lease; false while another request holds it. */
   take(lease: Lease): Promise<boolean>;
-  /** Returns true if it was taken so lately that no other request can have it, even if this process has stood still. */
+  /** Returns true if it was taken so recently that no other request can hold it, even if this process was suspended. */
   isTrusted(lease: Lease): boolean;
-  /** Returns true if a success is still this request's to give. An old lease is taken anew, and what became of it read again. */
+  /** Returns true if this request may still give the success. Takes an old lease again, and rereads its settlement. */
   isStillDue(lease: Lease): Promise<boolean>;
-  /** Records that its success was handed over, and the key that it is to be given again under, and gives it up. */
+  /** Records that its success was handed over, and the key under which it is given again, and gives up the lease. */
   markDelivered(lease: Lease, kept: KeptAnswer | undefined): Promise<void>;
-  /** Gives it up without an answer, or with one that is no success. */
+  /** Gives it up without an answer, or with one that is not a success. */
   giveUp(lease: Lease): Promise<void>;
 };
 
@@ -80,7 +80,7 @@ export function createRequestLeases(
       const { payment } = lease;
       while (!lease.isOver && !isTrusted(lease)) {
         if (!(await take(lease))) return false;
-        // Taken after it was given up, it would be held, and renewed, for as long as the process lives.
+        // A lease taken after it was given up would be held and renewed for as long as the process lives.
         if (lease.isOver) {
           await giveUp(lease);
           return false;
@@ -99,20 +99,20 @@ export function createRequestLeases(
   };
 }
 
-/** One request of this process that settles a payment, until it has an answer. */
+/** The request of this process that is settling a payment; `end` is called when it has its answer. */
 export type FirstRequest = { end(): void };
 
-/** Requests of this process for payments that another of its requests is settling already. */
+/** Queues requests for a payment that another request of this process is already settling. */
 export type Repeats = {
   /**
-   * Makes a request the first one of a payment; `key` names the payment and its organization. If there is a first one
-   * already, waits up to `waitMs` for its end: undefined when it has not ended by then, when the signal aborts, or when
-   * too many requests wait already. Asks neither the ledger nor the chain.
+   * Makes a request the first one for a payment; `key` identifies the payment and its organization. If there is a
+   * first one already, waits up to `waitMs` for its end. Returns undefined if it has not ended by then, if the
+   * signal aborts, or if too many requests wait already. Asks neither the ledger nor the chain.
    */
   begin(key: string, waitMs: number, signal: AbortSignal): Promise<FirstRequest | undefined>;
 };
 
-/** Repeats of one payment that wait at a time: a buyer sends few, and a flood must not take the places of others. */
+/** Repeats of one payment that wait at the same time: a buyer sends few, and a flood must not crowd out others. */
 const mostWaiting = 32;
 
 export function createRepeats(now: () => number): Repeats {
@@ -123,7 +123,7 @@ export function createRepeats(now: () => number): Repeats {
       for (let first = running.get(key); first !== undefined; first = running.get(key)) {
         if (first.waiting >= mostWaiting || now() >= until || signal.aborted) return undefined;
         first.waiting++;
-        // Made for the few payments that are repeated: it takes more than all the rest here.
+        // Created only for the few payments that are repeated: it costs more than everything else here.
         first.ended ??= new AbortController();
         await sleep(until - now(), AbortSignal.any([first.ended.signal, signal]));
         first.waiting--;
@@ -140,22 +140,22 @@ export function createRepeats(now: () => number): Repeats {
   };
 }
 
-/** How long a repeat waits for the request before it, or for the lease of another instance's, and how often it tries. */
+/** How long a repeat waits for the request before it, or for another instance's lease, and how often it checks. */
 export const leaseWaitMs = 1_000;
 const leasePollMs = 25;
 
-/** The same while it waits for the lease of another instance to be renewed or to run out. */
+/** The interval of the checks while it waits for another instance's lease to be renewed or to expire. */
 const leaseSlowPollMs = 250;
 
 /**
- * Takes the lease; gives the answer where it cannot be had. Waits a little for a holder who may be about to give it
- * up, because its own caller has just left: without that a buyer who repeats a payment right after a lost connection
- * would be turned away.
+ * Takes the lease, or returns the answer if another request keeps it. Waits a little for a holder that may be about
+ * to give it up because its own caller has just left. Otherwise a buyer who repeats a payment right after a lost
+ * connection would be turned away.
  *
- * A holder in another instance may have died with it. That shows only in that it renews nothing: until it does, or
- * its lease runs out, it is not known whether another answer will come.
+ * A holder in another instance may have died with that instance, in which case it never renews the lease. Until it
+ * renews it or the lease expires, it is not known if another answer will come.
  *
- * @throws UndeterminedError when it has not shown by the deadline, and nothing is claimed.
+ * @throws UndeterminedError when this is still open at the deadline, and nothing is claimed.
  */
 export type AcquireSoon = (lease: Lease, waiting: Waiting) => Promise<SettleResult | undefined>;
 
@@ -187,8 +187,8 @@ export function createAcquireSoon(
 }
 
 /**
- * The answer to a request while another one has the right to the answer. To its owner a payment under way is never
- * refused: what becomes of it is not known, or on its way to the other request and perhaps lost there.
+ * The answer to a request while another one holds the right to answer. The owner of a payment in flight is never
+ * refused: its outcome is unknown, or on its way to the other request and perhaps lost there.
  *
  * @throws UndeterminedError while nothing is claimed.
  */

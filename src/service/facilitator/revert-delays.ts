@@ -6,36 +6,37 @@ import { sleep } from "../../util/waiting.ts";
 import type { Waiting } from "./context.ts";
 
 /**
- * Bounds what payers cost whose settles pass their simulation and revert when they are mined. Nobody is refused, only
- * delayed. A plain account is delayed by its own reverts alone; one with code also by those of the same organization's payers
- * with the same code, and with any code, unless its last settle there succeeded: such a payer passes with one settle at a time.
+ * Limits the cost of payers whose settles pass simulation but revert when mined. Nobody is refused, only delayed. A plain account
+ * is delayed by its own reverts only. An account with code is also delayed by those of payers with the same code, and of payers
+ * with any code, at the same organization, unless its own last settle there succeeded: such a payer skips these delays with one
+ * settle at a time.
  */
 export type RevertDelays = {
-  /** The turn of one payment of a payer to an organization. */
+  /** Returns the turn of one payment by a payer to an organization. */
   of(payer: PayerAccount, to: { organizationId: string; network: Pick<NetworkConfig, "name"> }): Turn;
 };
 
 export type Turn = {
   /**
-   * Waits until a payment may be claimed: whether that took so long that what was read of the chain is old. Asked again
-   * with the same code, it waits no more.
+   * Waits until a payment may be claimed. Returns true if that took so long that earlier chain reads are stale. A
+   * second call with the same code does not wait.
    *
    * @param payerCode the hash of the payer's code, null for a plain account
    * @throws UndeterminedError when it would not be sent in time; nothing was signed then
    */
   take(payerCode: Hex | null, waiting: Waiting): Promise<boolean>;
-  /** The settle has ended; `isSuspect` where it was reverted, or may yet be. */
+  /** Ends the settle; `isSuspect` is true if it reverted or still may. */
   end(isSuspect: boolean): void;
 };
 
-/** An older reading is made again. */
+/** Chain reads older than this are repeated. */
 const oldMs = 500;
-/** Payers remembered at a time; the one that was quiet for longest makes room. */
+/** Suspected payers remembered at a time; the oldest one is dropped. */
 const mostPayers = 10_000;
-/** Of one organization, in this process. */
+/** Waiting payments of one organization in this process. */
 const mostWaiting = 200;
 
-/** Code that is not known has so few settles under way, and more as they succeed. */
+/** Settles in flight allowed for unknown code; the number grows as they succeed. */
 const fewUnderWay = 8;
 const mostUnderWay = 256;
 
@@ -44,10 +45,13 @@ export function createRevertDelays(
   now: () => number,
 ): RevertDelays {
   const gates = new Map<string, Gate>();
-  /** Plain accounts are looked up only if they were seen to revert, so that others cost no query. In unix milliseconds. */
+  /**
+   * Payers seen to revert, with the time in unix milliseconds. Only these are looked up by account, so others cost
+   * no query.
+   */
   const suspects = new Map<string, number>();
   const waitingOf = new Map<string, number>();
-  /** Payers with a settle under way that has passed the others' delays. */
+  /** Payers with a settle in flight that has skipped the delays caused by others. */
   const passing = new Set<string>();
 
   function gateOf(key: string, of: SettlesOf): Gate {
@@ -96,7 +100,7 @@ export function createRevertDelays(
     of(payer, { organizationId, network }) {
       const name = `${payer.chainId} ${payer.asset} ${payer.payer}`.toLowerCase();
       const entered = new Map<string, Gate>();
-      /** The code with which this payment passes. */
+      /** The code with which this payment skips the delays caused by others. */
       let passesWith: Hex | undefined;
 
       function keysOf(payerCode: Hex | null): [string, SettlesOf][] {
@@ -111,18 +115,24 @@ export function createRevertDelays(
         ];
       }
 
-      /** Returns true if this payment passes the delays of others. Its revert ends that: the payer's last settle has failed then. */
+      /**
+       * Returns true if this payment may skip the delays caused by others. A revert ends that: the payer's last
+       * settle has failed then.
+       */
       async function tryToPass(payerCode: Hex | null): Promise<boolean> {
         if (payerCode === null || passesWith !== undefined || passing.has(name)) return false;
         if (!(await outcomes.hasPaidLast(payer, { organizationId, payerCode }))) return false;
-        // Another of the payer's payments may have asked meanwhile.
+        // Another payment of the same payer may have asked meanwhile.
         if (passing.has(name)) return false;
         passing.add(name);
         passesWith = payerCode;
         return true;
       }
 
-      /** Enters all, or none: nobody waits at one gate with the room of another. Gives the one without room. */
+      /**
+       * Enters all gates or none, so that nobody waits at one gate while holding room in another. Returns the index
+       * of the full one, or -1.
+       */
       async function tryAll(keys: [string, SettlesOf][], waiting: Waiting): Promise<number> {
         for (const [index, [key, of]] of keys.entries()) {
           if (entered.has(key)) continue;
@@ -149,7 +159,8 @@ export function createRevertDelays(
           for (let hasWaited = false; ; hasWaited = true) {
             const full = keys[await tryAll(keys, waiting)];
             if (full === undefined) return now() - startedAt > oldMs;
-            // Two that each got what the other waits for would go on exchanging it, with a ledger that answers at once for ever.
+            // Two payments that each hold what the other waits for would swap it back and forth, forever if the
+            // ledger answers at once.
             if (hasWaited) await sleep(lookEveryMs, waiting.signal);
             const [key, of] = full;
             if (of.kind !== "payer" && (await tryToPass(payerCode))) {
@@ -183,56 +194,56 @@ const reasons = {
 } as const satisfies Record<SettlesOf["kind"], string>;
 
 /**
- * Bounds how many settles of one kind are under way, by how those before them went. Each instance has gates of its own,
- * which all count in the ledger: only what instances let through at the same moment may exceed the bound, at most once for
- * each instance.
+ * Limits how many settles of one kind are in flight, by how earlier ones went. Each instance has its own gates, but
+ * all count in the ledger. Only settles that instances let through at the same moment can exceed the limit, at most
+ * once per instance.
  */
 export type Gate = {
   /**
    * Waits until there is room, and takes it.
    *
    * @param waitingRoom of the organization that is paid
-   * @param isSuspect whether the payer has reverted lately: all others enter before it
-   * @throws UndeterminedError when there is none in time, or too many of the organization wait.
+   * @param isSuspect true if the payer has reverted recently: all others enter before it
+   * @throws UndeterminedError when there is no room in time, or too many payments of the organization wait.
    */
   enter(waiting: Waiting, waitingRoom: WaitingRoom, isSuspect: boolean): Promise<void>;
-  /** Takes room if there is any. */
+  /** Takes room if there is any; does not wait. */
   tryToEnter(waiting: Waiting, isSuspect: boolean): Promise<boolean>;
-  /** Gives it back, once the outcome of the settle is known or nobody waits for it any more. */
+  /** Gives the room back, once the outcome of the settle is known or nobody waits for it. */
   leave(): void;
 };
 
 export type GateOptions = {
-  /** How the settles went of the last {@link windowMs}. */
+  /** Reads how the settles of the last {@link windowMs} went. */
   read: () => Promise<RecentSettles>;
-  /** How many may be under way while hardly any reverted. */
+  /** How many may be in flight while hardly any revert. */
   most: (recent: RecentSettles) => number;
-  /** Why a settle has to wait, for its caller. */
+  /** The reason for the delay, as told to the caller. */
   why: string;
   now: () => number;
-  /** Nobody is in it, and nobody waits. */
+  /** Called when no settle is inside and none waits. */
   empty: () => void;
 };
 
-/** Places for the payments of an organization that have to wait, at any gate; `take` is false where there is none. */
+/** Limits how many payments of an organization wait at all gates together; `take` is false if there is no room. */
 export type WaitingRoom = { take(): boolean; giveBack(): void };
 
-/** Reverts count for so long. A success does not end that. */
+/** How long reverts count. A success does not end that. */
 export const windowMs = 600_000;
 
-/** Reverts that may be mishaps: a balance that went elsewhere, a wallet that was changed. */
+/** Reverts that may be accidents: a balance spent elsewhere, a wallet that was changed. */
 const freeReverts = 3;
-/** So many successes make up for one more. */
+/** This many successes offset one more revert. */
 const successesPerRevert = 4;
 const firstDelayMs = 1_000;
 const longestDelayMs = 32_000;
 
-/** Other instances let payments through and decide them too. */
+/** How often the ledger is read again: other instances let payments through and decide them too. */
 const lookEveryMs = 250;
 
 type Waiter = {
   waiting: Waiting;
-  /** None where it does not wait. */
+  /** Undefined if it does not wait. */
   waitingRoom: WaitingRoom | undefined;
   isSuspect: boolean;
   hasPlace: boolean;
@@ -245,7 +256,7 @@ export function createGate({ read, most, why, now, empty }: GateOptions): Gate {
   let isLooking = false;
   let pause: AbortController | undefined;
 
-  /** How many more may enter now, and from when on one may. */
+  /** How many more may enter now, and the earliest time at which one may. */
   function measure(recent: RecentSettles): { room: number; notBefore: number } {
     const taken = Math.max(recent.underWay, inside);
     const excess = recent.reverted - freeReverts - Math.floor(recent.settled / successesPerRevert);
@@ -262,7 +273,7 @@ export function createGate({ read, most, why, now, empty }: GateOptions): Gate {
       while (queue.size > 0) {
         const recent = await read();
         let { room, notBefore } = measure(recent);
-        // Those who have reverted keep coming back, and would be before everybody who comes for the first time.
+        // Payers who reverted keep coming back, and would be ahead of everybody who comes for the first time.
         for (const waiter of [...queue].sort((a, b) => Number(a.isSuspect) - Number(b.isSuspect))) {
           if (room > 0) {
             room--;

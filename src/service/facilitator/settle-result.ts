@@ -7,10 +7,10 @@ import type { SettleablePayment } from "./payment.ts";
 
 /**
  * The outcome of a settle.
- * - `success` is to be handed over exactly once: the answering side calls `delivered`, or `lost` when the answer could
- *   not be written. Until one of them is called, no other request gets this success.
- *   `transaction` is empty where nothing was to be taken; `amount` is what was, of a payment that allowed more.
- * - `pending`: signed and on its way, with its hash; the right to the answer has been given up already.
+ * - `success` is handed over exactly once: the responder calls `delivered`, or `lost` if the answer could not be
+ *   written. Until then, no other request gets this success. `transaction` is empty if nothing was to be taken;
+ *   `amount` is the amount taken from a payment that allowed more.
+ * - `pending`: signed and on its way, with its hash; the right to answer has already been given up.
  */
 export type SettleResult =
   | { kind: "invalid"; invalid: Invalid }
@@ -22,20 +22,20 @@ export type SettleResult =
     } & AnswerExtra)
   | { kind: "pending"; transaction: Hex };
 
-/** The fate of one success on its way to the caller. */
+/** Tracks one success on its way to the caller. */
 export type Delivery = {
   /**
-   * Returns true if the success may still be given; to be called right before the last byte of the answer. False if this process
-   * was suspended, and another request has taken the right to answer meanwhile.
+   * Returns true if the success may still be given; call it right before the last byte of the answer. False if this
+   * process was suspended and another request has taken the right to answer meanwhile.
    */
   isDue(): Promise<boolean>;
-  /** The answer was written. `kept` is stored, and given again under its `Idempotency-Key`. */
+  /** Call this once the answer was written. `kept` is stored, and given again under its `Idempotency-Key`. */
   delivered(kept?: KeptAnswer): Promise<void>;
-  /** The answer could not be written: the next identical request gets it. */
+  /** Call this if the answer could not be written: the next identical request gets it. */
   lost(): Promise<void>;
 };
 
-/** An answer that is given again is not handed over again: whether it arrives changes nothing. */
+/** For a success that was delivered before and is given again: it does not matter if it arrives. */
 export const alreadyDelivered: Delivery = {
   isDue: () => Promise.resolve(true),
   delivered: () => Promise.resolve(),
@@ -46,7 +46,7 @@ export function refuse(invalid: Invalid): SettleResult {
   return { kind: "invalid", invalid };
 }
 
-/** The text about a settled payment. */
+/** The success of a settled payment. */
 export function successOf(
   { transactionHash, amount }: Settlement,
   { takesLess }: Pick<SettleablePayment, "takesLess">,

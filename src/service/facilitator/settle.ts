@@ -33,11 +33,11 @@ import { withSettledAnswer } from "./settled-answer.ts";
 import { accountOf } from "./verify.ts";
 
 /**
- * Settles a payment. Throws when the outcome cannot be determined, or when the API key does not allow it.
- * `signal` aborts when the caller has left: a payment that is not signed yet is dropped, and the right to answer is given
- * up at once, so that the same payment sent again can take it.
+ * Settles a payment. Throws when the outcome cannot be determined, or when the API key does not allow it. `signal`
+ * aborts when the caller has left: a payment that is not signed yet is dropped, and the right to answer is given up
+ * at once, so that a repeat of the same payment can take it.
  *
- * `repeats`: a delivered success is given again to the same payment with the same identifier.
+ * `repeats`: the same payment with the same identifier gets a delivered success again.
  */
 export type Settle = (
   request: PaymentRequest,
@@ -48,7 +48,7 @@ export type Settle = (
 
 /**
  * Makes settle. All checks run under a leased lock on the authorization; then the relayer claims it for the
- * organization together with the signed transaction, and the lease becomes the right to the answer.
+ * organization together with the signed transaction, and the lease becomes the right to answer.
  */
 export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): Settle {
   const { ledger, ways, now, settleWaitMs } = context;
@@ -130,7 +130,8 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
             : await withOperator(operators, (lane) =>
                 claimPayment(claimant, lane, { ...waiting, gasBudget, turn, waits, ways, ledger }),
               );
-          // Claimed by a request whose lease ran out meanwhile: it was refused for its own transaction.
+          // If it is claimed, the lease had run out and another request claimed it: the refusal is due to our own
+          // transaction.
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {
             // Another organization may have opened the channel meanwhile.
             const opened = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));
@@ -155,7 +156,7 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
   }
 }
 
-/** The success of a payment that was handed over before, for the identifier that it was settled under. */
+/** The success of a payment that was handed over before, if it was settled under the same identifier. */
 async function successAgain(
   { payment, identifier, caller }: Pick<Claimant, "payment" | "identifier" | "caller">,
   ledger: FacilitatorContext["ledger"],
@@ -167,12 +168,12 @@ async function successAgain(
   return { ...successOf(settlement, payment), delivery: alreadyDelivered };
 }
 
-/** Between two looks at the ledger while waiting for an outcome that another instance may conclude. */
+/** Between two reads of the ledger while waiting for an outcome that another instance may conclude. */
 const ledgerPollMs = 1_000;
 
 /**
- * Waits for the outcome of what is in the ledger, and answers if this request may. What has just been claimed is not
- * looked up before its outcome is announced: it is on its way to the node.
+ * Waits for the outcome of a claimed payment, and answers if this request may. A payment that was just claimed is
+ * still on its way to the node, so the ledger is not read before its outcome is announced.
  */
 type AwaitOutcome = (lease: Lease, waiting: Waiting, options: { isFresh: boolean }) => Promise<SettleResult>;
 
@@ -185,7 +186,7 @@ function createAwaitOutcome(
   }: Pick<FacilitatorContext, "ledger" | "outcomes" | "recoveries" | "now">,
   leases: RequestLeases,
 ): AwaitOutcome {
-  /** The answer where the service stops, or the caller leaves. */
+  /** The answer when the service stops or the caller leaves. */
   async function cutShort(lease: Lease): Promise<SettleResult> {
     const settlement = await ledger.claims.find(lease.payment.id);
     if (settlement === null || !isOpenTo(settlement, lease)) {
@@ -193,15 +194,15 @@ function createAwaitOutcome(
         "The service stopped before the outcome of the payment was known; send the same payment again",
       );
     }
-    // Servers of version 2 ask again for what is pending, and so find another instance, or the next one.
+    // Servers using version 2 retry pending payments, and so reach another instance, or the next one.
     await leases.giveUp(lease);
     return { kind: "pending", transaction: settlement.transactionHash };
   }
 
   /**
-   * Gives the recovery of this request's payment, if it has failed; `unknown` while the chain cannot be asked.
+   * Returns the recovery of this request's payment if it has failed; `unknown` while the chain cannot be asked.
    *
-   * @throws UndeterminedError where that lasts until the deadline
+   * @throws UndeterminedError if that lasts until the deadline
    */
   async function followUp(
     settlement: Settlement,
@@ -213,7 +214,7 @@ function createAwaitOutcome(
       const { network, id } = lease.payment;
       return await recoveries.get(network.name)?.consider(id);
     } catch (error) {
-      // Whether it failed for good is not known as long as the chain cannot be asked.
+      // It may not have failed for good, and only the chain can tell.
       if (now() >= deadline || !(error instanceof UndeterminedError)) throw error;
       return "unknown";
     }
@@ -224,7 +225,7 @@ function createAwaitOutcome(
     let isWorthReading = !isFresh;
     for (;;) {
       if (signal.aborted) return cutShort(lease);
-      // Subscribed before the ledger is read, so that no conclusion falls between the two.
+      // Subscribed before the ledger is read, so that no conclusion is missed in between.
       const announced = outcomes.next(
         payment.id,
         Math.max(0, Math.min(ledgerPollMs, deadline - now())),
@@ -250,7 +251,7 @@ function createAwaitOutcome(
       }
       if (underWay === undefined && settlement.state !== "submitted") {
         if (leases.isTrusted(lease)) return handOver(settlement, lease, leases);
-        // A process that stood still may have lost the lease to another one, which answered meanwhile.
+        // A process that was suspended may have lost the lease to another one, which answered meanwhile.
         if (!(await leases.take(lease))) return whileUnderWay(await ledger.claims.find(payment.id), lease);
         continue;
       }
@@ -274,7 +275,7 @@ function handOver(settlement: Settlement, lease: Lease, leases: RequestLeases): 
   };
 }
 
-/** The answer where a claimed authorization holds no success for this request. */
+/** The answer if a claimed authorization holds no success for this request. */
 function whyClosed(
   settlement: Settlement,
   { payment, caller }: Lease,
@@ -282,7 +283,7 @@ function whyClosed(
 ): SettleResult {
   const { state, transactionHash } = settlement;
   const { id } = caller.organization;
-  // Handed over before, and undecided again since its block has vanished.
+  // It was handed over before, and is undecided again because a reorg removed its block.
   if (state === "submitted" && isOwn(settlement, payment, id)) {
     return { kind: "pending", transaction: transactionHash };
   }

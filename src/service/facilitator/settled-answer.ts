@@ -9,8 +9,8 @@ import { refuse, type SettleResult } from "./settle-result.ts";
 type Describe = NonNullable<Settling["describeSettled"]>;
 
 /**
- * Adds to a success what its payment method says of it. Where the chain does not say that now, the payment is pending: whoever asks
- * again gets the success.
+ * Adds to a success what its payment method reports about it. If the chain cannot be asked now, the payment is
+ * pending: the next request gets the success.
  */
 export async function withSettledAnswer(
   describe: Describe,

@@ -6,17 +6,20 @@ import type { ServiceLog } from "../../observe/log/logger.ts";
 import type { GiftRefusal, Metrics } from "../../observe/metrics/metrics.ts";
 import { type Address, type Hex, sameAddress } from "../../protocol/hex.ts";
 
-/** The most that is given, in wei: at once, and on one day (UTC). */
+/** The most that is given, in wei: per gift, and per day (UTC). */
 export type GiftLimits = { each: bigint; daily: bigint };
 
-/** The gas money that a payer's approval lacks, in wei, the part of it that pays for the data of a rollup, and the gas limit. */
+/**
+ * The gas money that a payer's approval lacks (`wei`), the part of it for a rollup's data fee (`forData`, in wei),
+ * and the gas limit.
+ */
 export type GasLack = { wei: bigint; forData: bigint; gas: bigint };
 
-/** Whom a gift is charged to: the organization whose payment it is given for. */
+/** The account a gift is charged to: that of the organization whose payment it is given for. */
 export type GiftAccount = {
   organizationId: string;
   /**
-   * Runs `give` if the organization's gas budget covers so much, in wei.
+   * Runs `give` if the organization's gas budget covers this amount, in wei.
    *
    * @throws GasBudgetError when it does not; then nothing was done
    */
@@ -24,31 +27,33 @@ export type GiftAccount = {
 };
 
 /**
- * Gives payers the gas money that their approval lacks: once for each payer and token, signed and kept before it is sent. What
- * was kept is sent again as often as it takes, so that no death of a process gives anything twice, or loses what was promised.
+ * Gives payers the gas money that their approval lacks, once per payer and token. A gift is signed and stored
+ * before it is sent, and sent again until it is mined, so that a crash neither gives anything twice nor loses a
+ * promised gift.
  */
 export type Sponsor = {
-  /** Returns true if so much would be given now, or is on its way already. Sends nothing, and asks no gas budget. */
+  /** Returns true if this amount would be given now, or is already on its way. Sends nothing, and ignores the gas budget. */
   wouldGive(
     receiver: Omit<Receiver, "chainId">,
     lack: GasLack,
     organizationId: string | undefined,
   ): Promise<boolean>;
-  /** Returns true if it was given something within the last hour, by whichever request. */
+  /** Returns true if the receiver was given something within the last hour, by any request. */
   gaveLately(receiver: Omit<Receiver, "chainId">): Promise<boolean>;
   /**
-   * Gives it, or sends again what was given and is not mined. False where nothing is given, or it was before, and is spent.
+   * Gives it, or sends an earlier gift again that is not mined. Returns false if nothing is given, or an earlier
+   * gift is already mined.
    *
    * @throws GasBudgetError when the organization's gas budget does not cover it; then nothing was given
    */
   give(receiver: Omit<Receiver, "chainId">, lack: GasLack, account: GiftAccount): Promise<boolean>;
-  /** The amount given since the day (UTC) began, by all instances, and the most that is given on one, in wei. */
+  /** The amount given by all instances since the day (UTC) began, and the daily limit, in wei. */
   today(): Promise<{ given: bigint; limit: bigint }>;
 };
 
 const latelyMs = 60 * 60 * 1000;
 
-/** The log lines about gifts that are not made. */
+/** The log lines for gifts that are refused. */
 const giftRefusals: Readonly<Record<GiftRefusal, string>> = {
   payment: "a payer's approval lacks more gas money than MAX_GIFT, or than an approval costs at the moment",
   day: "DAILY_GIFTS is used up: payers without gas money are told to approve by themselves",
@@ -59,7 +64,7 @@ const giftRefusals: Readonly<Record<GiftRefusal, string>> = {
 /** A transfer of coins to an account without code. */
 const transferGas = 21_000n;
 
-/** As public clients sign approvals, which use some 50,000. */
+/** Approvals signed by public clients use some 50,000. */
 const mostApprovalGas = 70_000n;
 
 export function createSponsor({
@@ -84,17 +89,17 @@ export function createSponsor({
   const sender = { chainId, address: signer.address };
   const { currentFees, sign, isDue, sendOpen } = createSending({ chain, signer, gifts, now });
 
-  /** Why a gift is not made, for those who watch the service. */
+  /** Counts and logs a refused gift. */
   function refuse(wei: bigint, reason: GiftRefusal, organization: string | undefined): undefined {
     metrics.giftRefused(network.name, reason);
-    // The others follow from what strangers send: the metric counts them, and an alert tells.
+    // The other reasons depend on requests by strangers: the metric counts them, and an alert reports them.
     const level = reason === "coins" ? "error" : "info";
     const facts = { network: network.name, sponsor: signer.address, wei: `${wei}`, organization };
     log[level](facts, giftRefusals[reason]);
     return undefined;
   }
 
-  /** The gas price that a gift offers, and its highest cost; undefined where so much is not given, or the sponsor does not have it. */
+  /** The fees of a gift and its maximum cost; undefined if it exceeds a limit or the sponsor's balance. */
   async function priceOf(
     { wei, forData, gas }: GasLack,
     organizationId: string | undefined,
@@ -107,7 +112,8 @@ export function createSponsor({
       chain.highestFees(),
       chain.gasMoney([signer.address], { gas: 0n, bytes: 0 }),
     ]);
-    // The payer keeps what the approval leaves over, so its own offer must not set the size of the gift. It was signed a while ago.
+    // The payer keeps what the approval leaves over, so its own offer must not set the size of the gift. It was
+    // signed a while ago.
     const dearest = smaller(2n * highest.baseFeePerGas + highest.tip, network.maxFeePerGas);
     const isTooMuch = gas > mostApprovalGas || wei > mostApprovalGas * dearest + forData;
     if (isTooMuch) return refuse(wei, "payment", organizationId);
@@ -116,7 +122,7 @@ export function createSponsor({
     return coins < cost ? refuse(wei, "coins", organizationId) : { fees, cost };
   }
 
-  /** Signs a gift and keeps it. True as well where another request has just done so; false where nothing is given. */
+  /** Signs a gift and stores it. Returns true even if another request has just done so; false if nothing is given. */
   async function keep(
     receiver: Omit<Receiver, "chainId">,
     lack: GasLack,
@@ -166,7 +172,7 @@ export function createSponsor({
 
     async give(receiver, lack, account) {
       const known = await gifts.find({ chainId, ...receiver });
-      // The key may be another by now.
+      // The sponsor's key may have been replaced since.
       const giver = known?.sponsor ?? signer.address;
       const mined = await leastTransactionCount(chain, giver);
       const isGiven = known === null ? await keep(receiver, lack, mined, account) : known.txNonce >= mined;
@@ -176,7 +182,7 @@ export function createSponsor({
   };
 }
 
-/** Signs transfers, and sends those that are kept until they are mined. */
+/** Signs transfers, and sends stored ones until they are mined. */
 function createSending({
   chain,
   signer,
@@ -200,7 +206,7 @@ function createSending({
     return signer.signTransfer({ chainId, nonce, to, value, gas: transferGas, data: "0x", ...fees });
   }
 
-  /** The same gift, paying more where it has waited long for a block: the bytes that are sent are kept first. */
+  /** Raises the fees of a gift that has waited long for a block. The new bytes are stored before they are sent. */
   async function renew(gift: Gift): Promise<Gift> {
     if (!sameAddress(gift.sponsor, signer.address)) return gift;
     if (!isReplacementDue(network, now() - gift.givenAt)) return gift;
@@ -208,17 +214,17 @@ function createSending({
     if (fees === undefined) return gift;
     const renewed = await sign(gift.payer, gift.value, gift.txNonce, fees);
     const more = transferGas * (fees.maxFeePerGas - gift.maxFeePerGas);
-    // Another request has just done it otherwise, and sends what it has kept.
+    // Otherwise another request has just replaced it, and sends its own version.
     return (await gifts.replace(gift, renewed, { network: network.name, more }))
       ? { ...gift, ...renewed }
       : gift;
   }
 
-  /** From when on this process sends a transaction again that may not be mined: one block time after the last time, whoever asks. */
+  /** When this process may send a transaction again: one block time after it last did, for any request. */
   let sendAgainAt = new Map<Hex, number>();
   const isDue = ({ hash }: Gift) => (sendAgainAt.get(hash) ?? 0) <= now();
 
-  /** Sends what may not be mined, in the order of the txNonces: each waits for the one before. */
+  /** Sends the gifts that may not be mined, in the order of their nonces: each waits for the one before. */
   async function sendOpen(giver: Address, mined: number): Promise<void> {
     const open = await Promise.all((await gifts.open({ chainId, address: giver }, mined)).map(renew));
     const due = open.filter(isDue);

@@ -3,17 +3,20 @@ import { type Invalid, withReasonOfMethod } from "../../protocol/catalogue.ts";
 import { type CheckName, checkNames } from "../../protocol/checks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 
-/** The checks of one request, in their order, for those who hear the channel `checks`. */
+/** The checks of one request, in order, for subscribers of the channel `checks`. */
 export type Trail = {
-  /** Adds checks that passed. Settle may make some of them again. */
+  /** Adds checks that passed. Settle may repeat some of them. */
   pass(...checks: readonly CheckName[]): void;
-  /** Adds one that refused, publishes it with those before it, and gives its refusal back. */
+  /** Adds a check that refused, publishes it with those before it, and returns its refusal. */
   refuse(check: CheckName, refusal: Invalid): Invalid;
-  /** Publishes what was added since the last time: before each wait, so that observers see how far a request has come. */
+  /**
+   * Publishes the checks added since the last call. Called before each wait, so that observers see the progress of
+   * a request.
+   */
   publish(): void;
 };
 
-/** Checks that passed are all alike: observers keep them for each request. */
+/** One shared object per passed check: observers keep the checks of each request. */
 const passed = Object.fromEntries(
   checkNames.map((check): [string, CheckMade] => [check, { check, refusal: undefined }]),
 ) as Readonly<Record<CheckName, CheckMade>>;

@@ -18,7 +18,8 @@ import { checkGasMoney, planPayment, unlessMined } from "./payer-transaction.ts"
 import { codesOf, type SettleablePayment } from "./payment.ts";
 
 /**
- * Checks a payment: when it is valid undefined, or what its answer has of its scheme. Throws when that cannot be determined.
+ * Checks a payment. Returns undefined if it is valid, or what its scheme adds to the answer. Throws when this
+ * cannot be determined.
  *
  * `repeats`: a payment that was settled under its identifier is valid, since settle gives its success again.
  */
@@ -29,11 +30,11 @@ export type Verify = (
 ) => Promise<Invalid | AnswerExtra | undefined>;
 
 /**
- * Makes verify: the examination, the ledger, and then the chain, which runs the real `settle` by `eth_call`. A payer without
- * code costs one request to the chain.
+ * Makes verify: it examines the payment, asks the ledger, and then the chain, which runs the real `settle` by
+ * `eth_call`. A payer without code costs one request to the chain.
  *
- * `caller` is null where verify is open to callers without a key. A caller whose organization has no recipient on
- * the network gets the default: the payer stands in as recipient in the simulation.
+ * `caller` is null if verify is open to callers without a key. If the caller's organization has no recipient on the
+ * network, the payer stands in as recipient in the simulation.
  */
 export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): Verify {
   const { recoveries, ledger, ways } = context;
@@ -68,7 +69,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     return verdict;
   }
 
-  /** The refusal of a payment that is claimed; undefined where settle may still answer with its success. */
+  /** The refusal of a claimed payment; undefined if settle may still answer with its success. */
   async function refuseClaimed(
     { payment, caller, isIdentified }: Examined,
     settlement: Settlement,
@@ -110,7 +111,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     if (plan.settledBy !== undefined) return { extra: plan.extra };
     const { first, bringsApproval = false } = plan;
     const seen = await askChain(examined, chain, settling, plan, {
-      // What is verified is counted against them.
+      // Verified maxima are counted against the payer's funds.
       withFunds: payment.takesLess && caller !== null,
       bounds: bringsApproval ? undefined : plan.bounds,
       withPayerCode: payment.takesLess || first !== undefined,
@@ -120,7 +121,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
           refusal ?? (await checkGasMoney(transaction, { chain, sponsor, asset, payerCode, organizationId }));
         if (fails === undefined || "reason" in (await unlessMined(fails, settling, chain, asked)))
           return fails;
-        // It was mined in between, for another payment: what is known is of no use then.
+        // It was mined in between, for another payment, so the result of the simulation is useless.
         throw new UndeterminedError("The payer's approval was mined just now; try again");
       },
     });
@@ -140,7 +141,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
     return undefined;
   }
 
-  /** Why a maximum is not covered together with those that this organization has verified. */
+  /** Explains why the funds do not cover a maximum together with the others that this organization has verified. */
   async function findUncovered(
     payment: SettleablePayment,
     { organization }: Caller,
@@ -157,7 +158,7 @@ export function createVerify(context: FacilitatorContext, maxima: OpenMaxima): V
   }
 }
 
-/** Whose maxima are counted together. */
+/** The account whose maxima are counted together. */
 export function accountOf(
   { network, signed }: SettleablePayment,
   { id }: Pick<Organization, "id">,
