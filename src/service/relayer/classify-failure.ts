@@ -21,50 +21,50 @@ import { callOf, chainOf } from "./slot.ts";
  * | Kind | Meaning |
  * |---|---|
  * | unused | it has not been used |
- * | undone | the block that decided it has vanished, or the node does not have it: the watcher sends it again |
- * | recent | it was used, in blocks that are not deep enough to say how |
- * | spent | it cannot bring us anything: cancelled, used for another recipient or value, or used before the claim |
- * | paid | another transaction has paid it, ours or, where it goes straight to its payee, anybody's; deep enough |
- * | submitted | submitted directly to the token, after the claim: its value is in the contract, deep enough |
- * | disputed | RPC endpoints say different things, or too few of them answer |
+ * | undone | the block that decided it was reorged out, or the node does not have it: the watcher sends it again |
+ * | recent | it was used, but its blocks are not deep enough yet to tell how |
+ * | spent | it cannot pay us anymore: cancelled, used for another recipient or value, or used before the claim |
+ * | paid | another transaction paid it, deep enough: ours or, for a payment that goes directly to its payee, anybody's |
+ * | submitted | submitted directly to the token, after the claim and deep enough: its value is in the contract |
+ * | disputed | RPC endpoints disagree, or too few of them answer |
  */
 export type FailureFinding =
-  /** `over`: no time is left to use it in. */
+  /** `over`: it can no longer be used. */
   | { kind: "unused"; over: boolean }
   | { kind: "undone" }
   | { kind: "paid"; payout: Payout }
   | { kind: "recent"; usedByBlock: bigint }
   /**
-   * `over`: blocks that could say otherwise are not replaced any more. `isShown`: a log shows what used it. Otherwise no log shows
-   * a payment, which is proof only where our own transaction did nothing.
+   * `over`: the blocks that show this are final. `isShown`: a log shows how it was used. Without such a log, only the
+   * absence of a payment log is known, which is proof only if our own transaction did nothing.
    */
   | { kind: "spent"; usedByBlock: bigint; over: boolean; isShown: boolean }
-  /** `obstacle`: why its value cannot be forwarded now. */
+  /** `obstacle`: the reason why its value cannot be forwarded now. */
   | { kind: "submitted"; proof: TransferPlace; obstacle: string | undefined }
   | { kind: "disputed"; problem: string };
 
-/** How far before the claim logs are searched: a payment that was public before its claim is not paid out. */
+/** How long before the claim logs are searched. A payment that was public before its claim is not paid out. */
 const searchBeforeMs = 60 * 60 * 1000;
 
 /**
- * How much earlier than its claim a payment's block may be dated, and how much later the newest block at the claim, besides two
- * block times: blocks carry the time at which they were begun, and clocks differ.
+ * How much earlier than its claim a payment's block may be dated, and how much later the newest block at the claim,
+ * plus two block times: blocks carry the time at which they were begun, and clocks differ.
  */
 const datedBeforeMs = 15_000;
 
-/** The kinds that say that nothing is decided yet, which needs no second word. */
+/** The kinds that leave the outcome open, for which one endpoint is enough. */
 const openKinds: ReadonlySet<FailureFinding["kind"]> = new Set(["recent", "undone"]);
 
 /**
- * Looks at a failure, at one endpoint after the other, until two say the same where there are two: for what one says,
- * logs and receipt alike, nothing else stands, and what it makes of a cancelled authorization would be paid from the
- * value of others.
+ * Examines a failure at one endpoint after the other until two agree, if there are two. The logs and the receipt of an
+ * endpoint are all the evidence there is: if it lied about a cancelled authorization, the payment would be paid from
+ * the value of others.
  *
- * A direct submission that fewer endpoints show than the network's `forwardEndpoints` has an obstacle.
+ * A direct submission has an obstacle if fewer endpoints show it than the network's `forwardEndpoints`.
  *
  * @param confirmed transactions that the operator has looked up: for a direct submission in one of them a single
  * endpoint suffices
- * @throws UndeterminedError when the chain could not be asked, or does not say how the authorization was used.
+ * @throws UndeterminedError when the chain could not be asked, or does not tell how the authorization was used.
  */
 export async function classifyFailure(
   { chain, ways, now }: { chain: Chain; ways: WaysToPay; now: () => number },
@@ -176,7 +176,7 @@ async function classifyAt(
   if (found === "cancelled") return spent;
   if (found !== null) {
     if (!(await wasClaimedBefore(found.blockNumber))) return spent;
-    // A forward that was signed before may have been mined, whatever became of its receipt.
+    // A forward signed earlier may have been mined even if its receipt was never seen.
     const forwarded = recovery === null || recovery.txNonce === null ? undefined : await findPaid();
     if (forwarded !== undefined) return forwarded;
     return { kind: "submitted", proof: inLowerCase(found), obstacle: state.obstacle };
@@ -191,9 +191,9 @@ async function classifyAt(
 }
 
 /**
- * The newest block at the claim, after which what is to be recovered was mined. It is the word of one endpoint. One that named a
- * number that is too high would keep payments from being recovered: where its block, or the newest now, is dated well after the
- * claim, this gives undefined, and time alone decides.
+ * The newest block at the claim; a payment to be recovered must be mined after it. The number comes from a single
+ * endpoint, and one that is too high would prevent recoveries. So if that block, or the newest one now, is dated well
+ * after the claim, this returns undefined, and time alone decides.
  */
 async function readClaimedBlock(
   chain: ChainView,
@@ -207,9 +207,10 @@ async function readClaimedBlock(
 }
 
 /**
- * How long after a payment's claim a block was mined, in milliseconds, by what this endpoint says of its time: by our clock and
- * by how much later the newest block is, since chains may have a time of their own. It must agree with the number of the newest
- * block at the claim: the endpoint of that may have named an old one, to have its accomplice claim what others had paid.
+ * How long after a payment's claim a block was mined, in milliseconds, by the block time that this endpoint reports:
+ * once by our clock, and once relative to the newest block, since a chain's clock may differ from ours. It is checked
+ * in addition to the block number at the claim: the endpoint that named that number may have named an old one, so that
+ * an accomplice could claim what others had paid.
  */
 async function sinceClaim(
   chain: ChainView,
@@ -224,7 +225,7 @@ async function sinceClaim(
 
 const toleranceOf = ({ blockTimeMs }: Pick<NetworkConfig, "blockTimeMs">) => datedBeforeMs + 2 * blockTimeMs;
 
-/** Endpoints write hashes as they like, and are compared. */
+/** Endpoints differ in the case of hashes, which are compared. */
 function inLowerCase({ transactionHash, blockHash, ...place }: TransferPlace): TransferPlace {
   return { ...place, transactionHash: lowerCase(transactionHash), blockHash: lowerCase(blockHash) };
 }

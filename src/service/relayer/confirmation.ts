@@ -10,17 +10,17 @@ import type { ServiceLog } from "../../observe/log/logger.ts";
 import { readTransaction } from "../../protocol/signed-transaction.ts";
 import { callOf, networkOf, type Slot } from "./slot.ts";
 
-/** A receipt, and its decision about the payments of the transaction. */
+/** A receipt, and what it decides about the payments of the transaction. */
 export type Reading = { receipt: EndpointReceipt; decision: Decision };
 
-/** Finds out what a mined transaction did, by the word of as many RPC endpoints as it takes. */
+/** Finds out what a mined transaction did, by asking as many RPC endpoints as needed. */
 export type Confirmation = {
   /**
-   * The reading that enough endpoints agree on. For payments that failed, are to be sent again, or are not proven, it takes two
-   * if two are configured, since the receipt is the only evidence. Undefined while too few agree: nothing is decided then,
-   * however long it lasts.
+   * Returns the reading that enough endpoints agree on. For payments that failed, must be sent again or are not proven,
+   * two must agree if two are configured, since the receipt is the only evidence. Undefined while too few agree:
+   * nothing is decided then, however long it takes.
    *
-   * @param found a receipt that is deep enough, as the first endpoint gives it
+   * @param found a receipt that is deep enough, from the first endpoint
    */
   confirm(slot: Slot, attempt: Attempt, found: EndpointReceipt): Promise<Reading | undefined>;
 };
@@ -29,20 +29,20 @@ export type ConfirmationOptions = {
   chain: Chain;
   ways: WaysToPay;
   log: ServiceLog;
-  /** Notes that a block holds a transaction whose outcome nobody else can say at the moment. */
+  /** Notes that a block holds a transaction, if no other endpoint can confirm its outcome at the moment. */
   noteMined(slot: Slot, receipt: EndpointReceipt): Promise<unknown>;
 };
 
-/** Of the looks at a transaction of which endpoints say different things, or too few the same, one in so many is logged. */
+/** While endpoints disagree about a transaction, or too few confirm it, one in this many checks is logged … */
 const logUndecidedEvery = 60;
 
-/** … and after one in so many it is sent to all endpoints: what another does not have may never have reached it. */
+/** … and after this many it is sent to all endpoints: those without it may never have received it. */
 const sendUnconfirmedEvery = 30;
 
 export function createConfirmation({ chain, ways, log, noteMined }: ConfirmationOptions): Confirmation {
   const { network } = chain;
 
-  /** How many endpoints must say it: never more than two, and one where there is only one. */
+  /** How many endpoints must agree: at most two, and one if only one is configured. */
   function endpointsFor(decision: Decision): number {
     const wanted = isBareWord(decision) ? failureEndpoints : (network.successEndpoints ?? 1);
     return wanted === 1 || chain.endpoints().length === 1 ? 1 : 2;
@@ -50,7 +50,7 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
 
   function read(slot: Slot, attempt: Attempt, receipt: EndpointReceipt, timestamp: bigint): Reading {
     const [first] = slot.settlements;
-    // One without payments takes its txNonce, and decides nothing else.
+    // A transaction without payments only uses up its txNonce.
     if (first === undefined) return { receipt, decision: { kind: "concluded", conclusions: [] } };
     const settling = ways.settlingOf(first.method);
     return {
@@ -84,7 +84,7 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
       const isNoop = attempt.kind === "noop" && slot.settlements.length > 0;
       const { timestamp } = isNoop ? await chain.head() : { timestamp: 0n };
       const first = read(slot, attempt, found, timestamp);
-      // From the next look on another endpoint is asked first: this one may be wrong, or lie.
+      // The next check asks another endpoint first: this one may be wrong, or lie.
       if (first.decision.kind === "unproven") slot.unproven++;
       if (endpointsFor(first.decision) === 1) return first;
 
@@ -93,7 +93,7 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
       const others = eachEndpoint(
         chain,
         async (view) => {
-          // In one request, which all transactions of a round share.
+          // One request, shared by all transactions of the round.
           const [[receipt = null], head] = await Promise.all([view.receipts([attempt.hash]), view.head()]);
           return { receipt, head };
         },
@@ -105,12 +105,13 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
           receipt !== null && head.number - receipt.blockNumber + 1n >= BigInt(network.confirmations);
         if (!isDeep) continue;
         const reading = read(slot, attempt, receipt, head.timestamp);
-        // Two suffice for everything, so that the first pair that agrees decides.
+        // Two are always enough, so the first pair that agrees decides.
         const same = readings.find((other) => saysTheSame(other, reading));
         if (same !== undefined) return same;
         readings.push(reading);
       }
-      // Others may not answer for long: the transaction is in a block, as far as anyone says, and makes room for the next.
+      // The others may be down for long. The transaction is in a block as far as we know, so it makes room for the
+      // next.
       if (answered === 0) await noteMined(slot, found);
       reportUndecided(slot, found, { isContradicted: readings.length > 1 });
       if (answered > 0 && readings.length === 1 && slot.unconfirmed % sendUnconfirmedEvery === 0)
@@ -120,12 +121,12 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
   };
 }
 
-/** Returns true if nothing but a receipt's word stands for a decision: anything except that all payments were made. */
+/** Returns true if only the receipt supports a decision: always, unless all payments were made. */
 function isBareWord(decision: Decision): boolean {
   return decision.kind !== "concluded" || decision.conclusions.some(({ state }) => state === "failed");
 }
 
-/** Returns true if two endpoints say the same of the payments, by the same block. */
+/** Returns true if two endpoints report the same outcome in the same block. */
 function saysTheSame(one: Reading, other: Reading): boolean {
   return (
     one.receipt.blockHash.toLowerCase() === other.receipt.blockHash.toLowerCase() &&
@@ -134,10 +135,10 @@ function saysTheSame(one: Reading, other: Reading): boolean {
 }
 
 /**
- * The meaning of a mined transaction for its settlements.
+ * What a mined transaction means for its settlements.
  * - `concluded`: it decided every one of them;
- * - `redrive`: it says nothing about a single settlement: a batch that was reverted as a whole, or a no-op in its place;
- * - `unproven`: it says success without proof of every settlement. Such a receipt is not believed.
+ * - `redrive`: it tells nothing about single settlements: a batch that reverted as a whole, or a no-op in its place;
+ * - `unproven`: it reports success without proof of every settlement, so the receipt is not believed.
  */
 export type Decision =
   | { kind: "concluded"; conclusions: readonly Conclusion[] }
@@ -145,10 +146,9 @@ export type Decision =
   | { kind: "unproven" };
 
 /**
- * Reads the receipt of one attempt against the settlements of its txNonce, which are all paid the same way; `timestamp` is
- * the chain's time. For a
- * forward, `settled` means paid out, and `failed` that this transaction did nothing: what the payer paid is still in the
- * contract, or was taken out by another transaction.
+ * Decides what the receipt of one attempt means for the settlements of its txNonce, which all use the same payment
+ * method; `timestamp` is the chain's time. For a forward, `settled` means paid out, and `failed` that this transaction
+ * did nothing: the payer's money is still in the contract, or another transaction has taken it out.
  */
 export function decide(
   receipt: Receipt,
@@ -164,7 +164,7 @@ export function decide(
   const allFailed = (failure: string) => all(({ id }) => ({ id, state: "failed", failure }));
   switch (attempt.kind) {
     case "noop":
-      // One that replaced what no node takes leaves its payments to be sent anew.
+      // A no-op that replaced a transaction which no node accepts leaves its payments to be sent again.
       if (settlements.some(({ window }) => window.last >= timestamp)) return { kind: "redrive" };
       return allFailed("the authorization expired before it could be mined");
     case "forward": {
@@ -177,12 +177,12 @@ export function decide(
     case "settle": {
       const { data } = readTransaction(attempt.raw);
       if (!receipt.succeeded) {
-        // By what was signed: of a batch whose payments are being sent again singly, one may be left.
+        // Decided by the signed calldata: a batch may be down to one settlement while the others are sent again singly.
         return settling.settlesSeveral(data)
           ? { kind: "redrive" }
           : allFailed("the transaction was reverted");
       }
-      // A transaction goes to one contract.
+      // All settlements of a transaction use the same contract.
       const [first] = settlements;
       const proofs = settling.prove(receipt, first === undefined ? network : networkOf(network, first), data);
       const conclusions: Conclusion[] = [];

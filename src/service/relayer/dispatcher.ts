@@ -12,17 +12,17 @@ import { callOf, networkOf } from "./slot.ts";
 import { newestOf, type Queued, type Submission, type SubmissionQueue } from "./submission-queue.ts";
 import type { Watcher } from "./watcher.ts";
 
-/** Signs, stores and sends what is queued, one transaction after the other. */
+/** Signs, stores and sends queued payments, one transaction after the other. */
 export type Dispatcher = {
-  /** Goes on while there is something to send, and room for it. */
+  /** Continues while there is something to send and room for it. */
   pump(): void;
-  /** Moves settlements away from a txNonce that decided nothing about them, each to one of its own. */
+  /** Moves settlements away from a txNonce that decided nothing about them, each to its own txNonce. */
   sendAgain(moved: readonly Moved[]): void;
-  /** Waits for what is being signed and sent. */
+  /** Waits for transactions that are being signed and sent. */
   stop(): Promise<void>;
 };
 
-/** One settlement that is to move away from a txNonce that decided nothing about it; `mined` took the txNonce. */
+/** A settlement to move away from a txNonce that decided nothing about it. `mined` is the transaction that used the txNonce. */
 type Moved = { txNonce: number; id: Hex; mined: Hex | null; codes: SettleCall["codes"] };
 
 export type DispatcherOptions = Pick<
@@ -31,19 +31,19 @@ export type DispatcherOptions = Pick<
 > & {
   queue: SubmissionQueue;
   watcher: Pick<Watcher, "unmined" | "isFull" | "send" | "adopt">;
-  /** Unmined transactions at a time. */
+  /** The maximum number of unmined transactions. */
   maxInFlight: number;
 };
 
-/** Between two looks whether other instances have left room. */
+/** Between two checks if other instances have left room. */
 const sharedRoomPollMs = 100;
 
-/** The pause after something could not be signed or stored, milliseconds. */
+/** The pause after a transaction could not be signed or stored, in milliseconds. */
 const retryPauseMs = 500;
 
 /**
- * Sign, persist, broadcast, so that transactions reach the node in the order of their txNonces; the next is signed and
- * stored while the one before is on its way to the node.
+ * Signs, persists and broadcasts, so that transactions reach the node in nonce order. The next one is signed and stored
+ * while the previous one is on its way to the node.
  */
 export function createDispatcher(options: DispatcherOptions): Dispatcher {
   const { chain, signer, ledger, queue, watcher, now, log, maxInFlight } = options;
@@ -61,13 +61,13 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   async function sendWhileRoom(): Promise<void> {
-    // Set and cleared without an await beside the loop's condition: else a submission could fall between
-    // the last look at the queue and the end of this run, and wait for ever.
+    // Set and cleared without an await next to the loop's condition. Otherwise a submission could fall between the last
+    // check of the queue and the end of this run, and wait forever.
     pumping = true;
     try {
       const hasRoom = () => watcher.unmined() < maxInFlight && !watcher.isFull();
       while (!stopped && queue.length() + moving.length > 0 && hasRoom()) {
-        // One turn of the event loop: payments whose checks came back in one answer of the node leave together.
+        // One turn of the event loop, so that payments whose checks were answered together leave together.
         await setImmediate();
         const moved = moving.shift();
         if (moved !== undefined) await move(moved);
@@ -75,7 +75,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
           await queue.waitForMore();
           const batch = await queue.takeBatch();
           if (batch === "no_money") {
-            // What is in flight leaves some when it is mined.
+            // Transactions in flight leave some of their gas money when they are mined.
             pumpLater();
             break;
           }
@@ -87,12 +87,12 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     }
   }
 
-  /** Other instances fill the room of a shared operator too, and do not say when they have made some. */
+  /** Other instances of a shared operator also use its room, and do not tell when they free some. */
   function pumpLater(): void {
     setTimeout(pump, sharedRoomPollMs).unref();
   }
 
-  /** False when there was no room: the batch is back at the head of the queue. */
+  /** Returns false if there was no room: the batch is back at the head of the queue. */
   async function send(batch: readonly Queued[]): Promise<boolean> {
     const timely = withoutLate(batch, now());
     if (timely.length === 0) return true;
@@ -129,7 +129,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
     return true;
   }
 
-  /** Moves one settlement to a txNonce of its own; the last to leave closes the old one. */
+  /** Moves one settlement to its own txNonce; the last one to leave closes the old txNonce. */
   async function move(moved: Moved): Promise<void> {
     const { id, codes, ...left } = moved;
     try {
@@ -166,7 +166,7 @@ export function createDispatcher(options: DispatcherOptions): Dispatcher {
 
 type SignSettle = (
   txNonce: number,
-  /** Those of the calls, in their order; all for one contract. */
+  /** The claims of the calls, in the same order; all for one contract. */
   claims: readonly Claim[],
   calls: readonly SettleCall[],
   checkedAt: Pick<Submission, "head" | "tip">,
@@ -188,13 +188,13 @@ function createSettleSigning({
   };
 }
 
-/** The calls of those that may be claimed, in their order. */
+/** The calls of the claimable payments, in their order. */
 function callsOf(batch: readonly Queued[], claimable: readonly { id: Hex }[]): SettleCall[] {
   const itemOf = new Map(batch.map((item) => [item.claim.id, item]));
   return claimable.flatMap(({ id }) => itemOf.get(id)?.call ?? []);
 }
 
-/** Those that can still be signed in time; the others are refused. */
+/** Returns those that can still be signed in time, and refuses the others. */
 function withoutLate(batch: readonly Queued[], time: number): Queued[] {
   return batch.filter((item) => {
     const late = time > item.sendBefore ? "expired" : time > item.deadline ? "withdrawn" : undefined;
@@ -203,7 +203,10 @@ function withoutLate(batch: readonly Queued[], time: number): Queued[] {
   });
 }
 
-/** A commit whose answer was lost may have happened. What it has stored is sent, and its payments are claimed. */
+/**
+ * Resolves payments after an error: a commit whose response was lost may have succeeded. A stored transaction is sent,
+ * and its payments count as claimed.
+ */
 async function settleDoubts(
   doubtful: readonly Queued[],
   cause: unknown,
@@ -211,7 +214,7 @@ async function settleDoubts(
 ): Promise<void> {
   const unrecorded = new UndeterminedError("The payment could not be recorded; nothing was sent", { cause });
   try {
-    // Only the database itself may leave it open whether something was kept.
+    // Only an error of the database itself leaves open if something was stored.
     if (cause instanceof UndeterminedError) await watcher.adopt();
     for (const item of doubtful) {
       const { id, organizationId, digest } = item.claim;

@@ -6,13 +6,13 @@ import type { Flight, SenderOptions } from "./sender.ts";
 import { isUnderstood, type Outcomes, type Slot, type TransactionStore } from "./slot.ts";
 
 /**
- * Compares what is in flight with the ledger, in which other instances leave their traces, and the ledger with the chain,
- * which may have dropped blocks.
+ * Compares the transactions in flight with the ledger, which other instances write to as well, and the ledger with the
+ * chain, which may have dropped blocks.
  */
 export type LedgerComparison = {
-  /** Takes over what the ledger knows and lets go of what others have concluded. Gives what is new. */
+  /** Adopts transactions from the ledger and drops those that others have concluded. Returns the new ones. */
   takeOver(): Promise<Slot[]>;
-  /** Compares from now on, every few blocks. Does nothing when it does so already. */
+  /** Starts comparing every few blocks. Does nothing if already started. */
   start(): void;
   stop(): Promise<void>;
 };
@@ -21,11 +21,11 @@ export type LedgerComparisonOptions = Pick<SenderOptions, "chain" | "ways" | "ac
   flight: Flight;
   store: TransactionStore;
   outcomes: Outcomes;
-  /** Has a no-op signed and stored with a txNonce that nothing needs and the chain lacks; whether it was. */
+  /** Signs and stores a no-op for a txNonce that nothing needs but the chain lacks; true if it did. */
   fill(txNonce: number): Promise<boolean>;
-  /** Called after each comparison, with whether there is something new in flight. */
+  /** Called after each comparison; `isNew` is true if new transactions are in flight. */
   onCompared(isNew: boolean): void;
-  /** Sends what the ledger holds and this process does not know, and watches it. */
+  /** Sends and watches transactions in the ledger that this process does not know. */
   adopt(): Promise<unknown>;
 };
 
@@ -48,7 +48,7 @@ export function createLedgerComparison(options: LedgerComparisonOptions): Ledger
     for (const batch of open) flight.track(batch);
     const stillOpen = new Set(open.map(({ attempt }) => attempt.txNonce));
     for (const [txNonce, slot] of slots) {
-      // What was tracked since may be missing from the answer for that reason alone.
+      // A slot tracked after the query began may be missing from the result for that reason alone.
       if (stillOpen.has(txNonce) || slot.trackedAt >= asked) continue;
       slots.delete(txNonce);
       outcomes.announce(slot.settlements.map(({ id }) => id));
@@ -77,7 +77,7 @@ export function createLedgerComparison(options: LedgerComparisonOptions): Ledger
       const nextTxNonce = await store.next();
       const adopted = await takeOver();
       onCompared(adopted.length > 0);
-      // What a deep block holds is mined as what is decided is, and may stay undecided for ever.
+      // An unproven transaction is in a deep block and counts as mined; it may stay undecided forever.
       const open = [...slots.values()].filter(({ unprovenSince }) => unprovenSince === undefined);
       const lowestOpen = open.length === 0 ? undefined : Math.min(...open.map(({ txNonce }) => txNonce));
       if (stopped || !(await vanishedTransactions.find({ next: nextTxNonce, lowestOpen }))) return;
@@ -108,29 +108,30 @@ export function createLedgerComparison(options: LedgerComparisonOptions): Ledger
   };
 }
 
-/** How long blocks may be replaced, in milliseconds; layer 2 chains take 15 minutes to be final. */
+/** How long blocks may still be replaced, in milliseconds; layer 2 chains take 15 minutes to finalize. */
 export const finalityMs = finalitySeconds * 1000;
 
-/** Transactions that are compared with the chain together. */
+/** The number of transactions compared with the chain at once. */
 const pageSize = 64;
 
-/** txNonces that are filled in one round. */
+/** The maximum number of txNonces filled in one round. */
 const mostFilled = 64;
 
 /**
- * Block times for which the chain must have mined fewer transactions than the ledger knows as decided: a node that
- * lags, or stands in for another, says so for a moment.
+ * How long, in block times, the chain must have mined fewer transactions than the ledger has decided: a node that lags,
+ * or replaces another, reports this for a moment.
  */
 const gapAfterBlocks = 3;
 
-/** Compares what the ledger holds as decided with the chain, which may have dropped the blocks that said so. */
+/** Compares transactions decided in the ledger with the chain, which may have dropped their blocks. */
 export type VanishedTransactions = {
   /**
-   * Takes back what has vanished, so that it is sent again, and fills gaps among the txNonces. Costs one database
-   * query while nothing was decided for half an hour and nothing is under way. True when something was opened again.
+   * Reopens transactions that have vanished, so that they are sent again, and fills gaps between txNonces. Costs one
+   * database query if nothing was decided for half an hour and nothing is in flight. Returns true if something was
+   * reopened.
    *
-   * `next` is the txNonce after the last one that was taken, read before `lowestOpen`, the lowest that is open: all
-   * below either were decided when they were read, so that the chain, asked after that, has mined them.
+   * `next` is the txNonce after the last one taken, and is read before `lowestOpen`, the lowest open one. So all
+   * txNonces below both were decided by then, and the chain, asked later, must have mined them.
    */
   find(known: { next: number; lowestOpen: number | undefined }): Promise<boolean>;
 };
@@ -140,35 +141,36 @@ export type VanishedOptions = {
   store: TransactionStore;
   account: Address;
   now: () => number;
-  /** Has a no-op signed with a txNonce that nothing else needs. */
+  /** Signs a no-op for a txNonce that nothing else needs; true if it did. */
   fill(txNonce: number): Promise<boolean>;
 };
 
 export function createVanishedTransactions(options: VanishedOptions): VanishedTransactions {
   const { chain, store, account, now, fill } = options;
   const { blockTimeMs, confirmations } = chain.network;
-  /** Unix milliseconds since when the chain's count is below the ledger's. */
+  /** Since when the chain's count is below the ledger's, in unix milliseconds. */
   let gapSince: number | undefined;
-  /** The first look of a process is at the count, however old the last transaction is. */
+  /** False until the first comparison, which always reads the chain's count, however old the last transaction is. */
   let hasCompared = false;
-  /** Below which txNonce all was decided in blocks that were there, while this one was. */
+  /** All txNonces below `decidedBelow` were decided in blocks that existed while this block did. */
   let verified: { decidedBelow: number; blockNumber: bigint; blockHash: string } | undefined;
 
   /**
-   * Takes back what was decided in blocks that have vanished. That a later transaction's block is still there says
-   * nothing of an earlier transaction: it may have been mined again since, as another attempt of its txNonce. So each
-   * transaction is looked at once it is decided, and again when the newest block of that time has vanished.
+   * Reopens transactions decided in blocks that have vanished. That the block of a later transaction still exists
+   * proves nothing about an earlier transaction: the later one may have been mined again since, as another attempt of
+   * its txNonce. So each transaction is checked once it is decided, and again when the newest block of that time has
+   * vanished.
    */
   async function reopenVanished(decidedBelow: number): Promise<boolean> {
     const depth = BigInt(confirmations - 1);
     const head = await chain.head();
-    // Nothing is decided by newer blocks.
+    // Newer blocks decide nothing.
     const blockNumber = head.number > depth ? head.number - depth : 0n;
     const [blockHash, formerHash] = await Promise.all([
       hashOf(blockNumber),
       verified === undefined ? undefined : hashOf(verified.blockNumber),
     ]);
-    // A node that does not have a block, and may be behind, says nothing of it.
+    // A node that does not have a block may be behind, so it proves nothing about it.
     let isCertain = blockHash !== null && formerHash !== null;
     const isStillThere = formerHash === null || formerHash === verified?.blockHash;
     const from = verified !== undefined && isStillThere ? verified.decidedBelow : 0;
@@ -195,14 +197,14 @@ export function createVanishedTransactions(options: VanishedOptions): VanishedTr
       if (last === undefined || page.length < pageSize || now() - last.concludedAt > finalityMs) break;
       below = last.txNonce;
     }
-    // The same block again at the end: none below it was replaced while the others were read.
+    // Reads the same block again at the end: no block below it was replaced while the others were read.
     if (blockHash !== null && isCertain && !hasReopened && (await hashOf(blockNumber)) === blockHash) {
       verified = { decidedBelow, blockNumber, blockHash };
     }
     return hasReopened;
   }
 
-  /** In lower case; null where the node does not have the block. */
+  /** The hash in lower case; null if the node does not have the block. */
   async function hashOf(number: bigint): Promise<string | null> {
     return (await chain.blockHash(number))?.toLowerCase() ?? null;
   }
@@ -213,7 +215,7 @@ export function createVanishedTransactions(options: VanishedOptions): VanishedTr
     return new Map(numbers.map((number, index) => [number, hashes[index]]));
   }
 
-  /** Returns true if transactions are missing on the chain before the lowest that is open. */
+  /** Returns true if the chain lacks transactions before the lowest open txNonce, and some were reopened or filled. */
   async function findGap(mined: number, lowestOpen: number): Promise<boolean> {
     if (mined >= lowestOpen) {
       gapSince = undefined;
@@ -223,7 +225,7 @@ export function createVanishedTransactions(options: VanishedOptions): VanishedTr
     if (now() - gapSince < gapAfterBlocks * blockTimeMs) return false;
     const below = Math.min(lowestOpen, mined + mostFilled);
     const concluded = (await store.concluded({ from: mined, below, limit: mostFilled }))
-      // What made a payment of these with an earlier txNonce may well be mined.
+      // If a payment was made under an earlier txNonce, its transaction may well be mined.
       .filter(({ hasThisTxNonce }) => hasThisTxNonce);
     const receipts = await chain.receipts(concluded.map(({ hash }) => hash));
     // A node that has one of them on its chain contradicts its own count.

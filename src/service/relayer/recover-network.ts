@@ -10,7 +10,7 @@ import { findLimitObstacle } from "./recoverer.ts";
 import type { RecoveryLoop } from "./recovery.ts";
 import { chainOf } from "./slot.ts";
 
-/** One payment that was, or may have been, submitted directly to the token, and what became of it. JSON as it is. */
+/** A payment that was, or may have been, submitted directly to the token, and what became of it. Printed as JSON. */
 export type RecoverResult = {
   network: string;
   settlement: Hex;
@@ -21,20 +21,20 @@ export type RecoverResult = {
   /** In the asset's smallest unit, decimal. */
   value: string;
   outcome: "recovered" | "would recover" | "waits" | "unknown";
-  /** The forward of what is recovered, else the direct submission; null when none is known. */
+  /** The forward if it is recovered, otherwise the direct submission; null if none is known. */
   transaction: Hex | null;
-  /** Why it waits, or is not known. */
+  /** Why it waits, or why its outcome is unknown. */
   problem: string | null;
 };
 
-/** Failures that are read, and looked at, together. */
+/** The number of failures read and examined at once. */
 const pageSize = 20;
 const pollMs = 200;
 
-/** For how long forwards are waited for; what takes longer goes on at the next run, or in `serve`. */
+/** How long to wait for forwards; slower ones are continued by the next run, or by `serve`. */
 const timeoutMs = 120_000;
 
-/** Goes through all failures of a chain that are not final. One without a direct submission gives no result. */
+/** Examines all failures of a chain that are not final. A failure without a direct submission gives no result. */
 export async function* recoverNetwork(options: {
   chain: Chain;
   ledger: Ledger;
@@ -42,9 +42,9 @@ export async function* recoverNetwork(options: {
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */
   confirmed: ReadonlySet<Hex>;
   now: () => number;
-  /** Undefined to look only. */
+  /** Undefined for a dry run. */
   recovery: RecoveryLoop | undefined;
-  /** The recoverer of `recovery`; what others have sent is theirs to watch. */
+  /** The recoverer of `recovery`; forwards sent by others are not waited for. */
   recoverer: Address | undefined;
   interrupted: AbortSignal;
 }): AsyncGenerator<RecoverResult> {
@@ -117,7 +117,7 @@ export async function* recoverNetwork(options: {
     }
   }
 
-  /** Waits for what was begun. */
+  /** Waits until a started recovery ends. */
   async function waitForEnd(failure: FailedSettlement): Promise<RecoverResult> {
     const { id } = failure.settlement;
     for (const deadline = Date.now() + timeoutMs; ; ) {

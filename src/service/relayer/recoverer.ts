@@ -15,24 +15,24 @@ import { closeEmpty, createFill, createReplace } from "./replacement.ts";
 import { callOf, chainOf, networkOf, type Outcomes, type TransactionStore } from "./slot.ts";
 import { createWatcher } from "./watcher.ts";
 
-/** Pays out, with one key on one network, what direct submissions brought to the facilitator contract. */
+/** Pays out the value of direct submissions in the facilitator contract, with one key on one network. */
 export type Recoverer = {
   readonly address: Address;
   /**
-   * Signs, stores and broadcasts the forward of a queued recovery; from then on it is watched until the chain has
-   * decided it. Does nothing for one that is not queued, which another instance may have sent. The caller vouches for
-   * the proof: the contract cannot tell a used authorization from a cancelled one.
+   * Signs, stores and broadcasts the forward of a queued recovery, which is then watched until the chain has decided it. Does
+   * nothing if it is not queued: another instance may have sent it. The caller guarantees the proof: the contract cannot tell a
+   * used authorization from a cancelled one.
    *
    * @throws UndeterminedError when it cannot be sent now; nothing was signed then, and it stays queued.
    */
   forward(settlement: Settlement): Promise<void>;
   /**
-   * Takes up what an earlier process left in flight.
+   * Continues what an earlier process left in flight.
    *
-   * @param mined how many of its transactions are mined, where that is known; the chain is asked otherwise
+   * @param mined how many of its transactions are mined, if known; otherwise the chain is asked
    */
   start(mined?: number): Promise<void>;
-  /** Waits for what is being signed. What is in flight stays in the ledger. */
+  /** Waits for transactions that are being signed. Those in flight stay in the ledger. */
   stop(): Promise<void>;
 };
 
@@ -46,10 +46,10 @@ export type RecovererOptions = {
   log: ServiceLog;
 };
 
-/** Block times before what was reverted is tried again, at least: a reason like a missing role takes people to mend. */
+/** Minimum block times before a reverted forward is tried again: people have to fix causes such as a missing role. */
 const retryAfterBlocks = 30;
 
-/** Unmined transactions at a time; nodes guarantee an account no more than 16. */
+/** The maximum number of unmined transactions; nodes guarantee only 16 per account. */
 const maxInFlight = 16;
 
 export function createRecoverer(options: RecovererOptions): Recoverer {
@@ -83,7 +83,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     if (recovery === undefined) throw new Error(`payments by ${method} are not submitted by others`);
     const call = callOf(settlement, network);
     const transaction = recovery.transaction(call, networkOf(network, settlement));
-    // Before the chain is asked: one that is mined meanwhile counts twice, and not never.
+    // Read before the chain is asked: a forward mined in between is counted twice rather than not at all.
     const underWay = await valueUnderWay(asset);
     const [head, tip, limitObstacle, revert, gasMoney, minedTransactions] = await Promise.all([
       chain.head(),
@@ -103,7 +103,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
       network: network.name,
     });
 
-    // It may have sent something by hand: its txNonces go on from there.
+    // The account may have sent transactions by hand; its txNonces continue after them.
     await ledger.recoveries.introduceRecoverer(chainId, signer.address, minedTransactions);
     const batch = await ledger.recoveries.sendForward(recoverer, id, (txNonce) =>
       signer.signTransaction({ chainId, nonce: txNonce, ...transaction, ...fees }),
@@ -114,7 +114,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
     await watcher.send(batch);
   }
 
-  /** The part of the contract's limit for an asset that unmined forwards will use. */
+  /** How much of the contract's limit for an asset is needed by unmined forwards. */
   async function valueUnderWay(asset: Address): Promise<bigint> {
     const open = await ledger.recoveries.openForwards(chainId, signer.address);
     const settlements = new Map(open.flatMap((batch) => batch.settlements).map((one) => [one.id, one]));
@@ -146,7 +146,7 @@ export function createRecoverer(options: RecovererOptions): Recoverer {
   };
 }
 
-/** Where the forwards of one recoverer are kept. */
+/** The store for the forwards of one recoverer. */
 function createForwardStore(options: RecovererOptions): TransactionStore {
   const { chain, signer, ledger, now, log } = options;
   const { network } = chain;
@@ -158,7 +158,7 @@ function createForwardStore(options: RecovererOptions): TransactionStore {
     reopen: (transactions) => ledger.recoveries.reopenForwards(chainId, signer.address, transactions),
     fillTxNonce: ledger.outcomes.fillTxNonce,
     addAttempt: ledger.claims.addAttempt,
-    // A forward takes nothing from a payer's balance: there is nothing reserved to let go of.
+    // A forward takes nothing from a payer's balance, so there is no reservation to release.
     noteMined: async () => {},
 
     async conclude({ operator, ...mined }, conclusions) {
@@ -172,7 +172,7 @@ function createForwardStore(options: RecovererOptions): TransactionStore {
           log.info(about, "a payment was recovered");
         } else {
           const { failure } = conclusion;
-          // A wallet can refuse only what is mined, and each time costs gas: ever more rarely.
+          // A wallet can refuse only once the forward is mined, and each try costs gas, so the pauses grow.
           const failedAt = (await ledger.claims.find(id))?.concludedAt ?? now();
           const nextTry = now() + growingPause(now() - failedAt, retryAfterBlocks * network.blockTimeMs);
           await ledger.recoveries.requeueForward(forward, id, failure, nextTry);
@@ -223,9 +223,10 @@ function requireGasMoney(
 }
 
 /**
- * Why the contract's limit keeps a payment from being forwarded now, for the operator; undefined when it does not.
+ * Explains to the operator why the contract's limit prevents a payment from being forwarded now; undefined if it does
+ * not.
  *
- * @param underWay what forwards of the same asset that are not mined yet will take of it
+ * @param underWay the part of the limit that unmined forwards of the same asset will use
  */
 export async function findLimitObstacle(
   chain: Chain,

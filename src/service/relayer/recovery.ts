@@ -8,42 +8,42 @@ import { growingPause } from "../../util/waiting.ts";
 import { classifyFailure, type FailureFinding } from "./classify-failure.ts";
 import type { Recoverer } from "./recoverer.ts";
 
-/** Follows up the failed settlements of one network: a payment that reached the contract reaches its recipient. */
+/** Follows up the failed settlements of one network, so that a payment that reached the contract reaches its recipient. */
 export type RecoveryLoop = {
   /**
-   * Looks at a settlement that failed, and recovers it if it may. Asking again while it is under way costs the chain
-   * nothing, nor does asking about an old failure that cannot change any more.
+   * Examines a failed settlement, and recovers it if possible. Repeated calls cost no request to the chain while it is
+   * in progress, or if the failure is old and final.
    *
-   * @throws UndeterminedError when the chain could not be asked or has not decided yet: worth asking again.
+   * @throws UndeterminedError when the chain could not be asked or has not decided yet: try again.
    */
   consider(id: Hex): Promise<FollowUp>;
-  /** The same for a failure that was read from the ledger, even if it is not due. Throws alike. */
+  /** Like {@link consider}, for a failure that was read from the ledger, even if it is not due. Throws alike. */
   followUp(failure: FailedSettlement): Promise<FollowUp>;
-  /** How a failed settlement stood when it was last looked at. Asks the ledger alone. */
+  /** The state of a failed settlement when it was last examined. Asks the ledger only. */
   known(id: Hex): Promise<FollowUp>;
-  /** From now on looks at every failure from time to time, until its authorization cannot be submitted any more. */
+  /** Starts examining every failure from time to time, until its authorization can no longer be submitted. */
   start(minedOfRecoverer?: number): Promise<void>;
-  /** Lets what has begun end. What is in flight stays in the ledger. */
+  /** Waits for examinations in progress. Forwards in flight stay in the ledger. */
   stop(): Promise<void>;
 };
 
-/** Failures that are looked at together. */
+/** The number of failures examined at once. */
 const looksAtOnce = 50;
 
-/** How long a failure is left to the instance that took it, in milliseconds: should two look, no harm is done. */
+/** How long a failure is left to the instance that took it, in milliseconds. It is harmless if two examine it. */
 const lookLeaseMs = 10_000;
 
 export function createRecovery(options: RecoveryOptions): RecoveryLoop {
   const { chain, ledger, recoverer, now, log } = options;
   const { network } = chain;
   const { followUp, knownOf, pause } = createFailureFollowUp(options);
-  /** Looks under way, by settlement. Undefined is what the chain has not decided yet. */
+  /** Examinations in progress, by settlement. They resolve to undefined if the chain has not decided yet. */
   const looks = new Map<Hex, Promise<FollowUp | undefined>>();
   let round: Promise<void> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  /** Calls at the same time share one look. */
+  /** Concurrent calls share one examination. */
   function once(id: Hex, look: () => Promise<FollowUp | undefined>): Promise<FollowUp | undefined> {
     const running = looks.get(id);
     if (running !== undefined) return running;
@@ -52,7 +52,7 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
     return started;
   }
 
-  /** For a request that waits for an answer. */
+  /** For a request that waits for an answer: throws if the chain has not decided yet. */
   async function decided(look: Promise<FollowUp | undefined>): Promise<FollowUp> {
     const followUp = await look;
     if (followUp !== undefined) return followUp;
@@ -91,7 +91,7 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
     try {
       await once(id, () => followUp(failure));
     } catch (error) {
-      // One that nothing can be learnt of must not be asked about for ever as if it were new.
+      // A failure that cannot be decided must not be asked about forever at the pace of a new one.
       log.warn(
         { network: network.name, settlement: id, err: error },
         "how a failed payment stands could not be decided; looking again later",
@@ -135,12 +135,12 @@ export function createRecovery(options: RecoveryOptions): RecoveryLoop {
 }
 
 /**
- * How a failed settlement stands.
+ * The state of a failed settlement.
  * - `failed`: its authorization was not submitted directly, as far as the chain tells;
- * - `expired`: nor can it be any more, and it never was used;
- * - `queued`: it was, and its value waits for an instance that has the recoverer's key;
- * - `under_way`: it was, in the given transaction, and its value is being forwarded;
- * - `recovered`: it has not failed any more: read it again.
+ * - `expired`: it was never used and no longer can be;
+ * - `queued`: it was submitted, and its value waits for an instance that has the recoverer's key;
+ * - `under_way`: it was submitted in the given transaction, and its value is being forwarded;
+ * - `recovered`: it is no longer failed: read it again.
  */
 export type FollowUp =
   | { outcome: "failed" | "expired" | "queued" | "recovered" }
@@ -150,7 +150,7 @@ export type RecoveryOptions = {
   chain: Chain;
   ledger: Recoveries;
   ways: WaysToPay;
-  /** Without one, what is found is queued. */
+  /** If undefined, direct submissions are only queued. */
   recoverer: Recoverer | undefined;
   /** Transactions that the operator has looked up; see {@link classifyFailure}. */
   confirmed?: ReadonlySet<Hex>;
@@ -158,13 +158,13 @@ export type RecoveryOptions = {
   log: ServiceLog;
 };
 
-/** Follows one failure up. */
+/** Follows up one failure. */
 export type FailureFollowUp = {
-  /** Looks, and does what follows from it; undefined is what the chain has not decided yet. */
+  /** Examines it and acts on the finding; undefined if the chain has not decided yet. */
   followUp(failure: FailedSettlement): Promise<FollowUp | undefined>;
-  /** How it stands, without a look at the chain. */
+  /** Its state by the ledger alone. */
   knownOf(failure: FailedSettlement): FollowUp;
-  /** Milliseconds until the next look. */
+  /** Milliseconds until it is examined again. */
   pause(failure: FailedSettlement): number;
 };
 
@@ -216,7 +216,7 @@ export function createFailureFollowUp(options: RecoveryOptions): FailureFollowUp
     }
   }
 
-  /** A failure that is queued and was not submitted directly, as the chain stands now. */
+  /** Drops the queued recovery, if any, of a failure that was not submitted directly as the chain stands now. */
   async function dropVanished({ settlement: { id }, recovery }: FailedSettlement): Promise<void> {
     if (recovery === null) return;
     log.warn({ network: network.name, settlement: id }, "the block of a direct submission has vanished");
@@ -251,12 +251,12 @@ export function createFailureFollowUp(options: RecoveryOptions): FailureFollowUp
 
   function knownOf({ recovery, nextLookAt, usedByBlock }: FailedSettlement): FollowUp {
     if (recovery !== null) return stateOf(recovery);
-    // What is unused is looked at until nobody can use it any more.
+    // An unused authorization is checked until it can no longer be used.
     return { outcome: nextLookAt === null && usedByBlock === null ? "expired" : "failed" };
   }
 
   function stateOf({ state, proof }: { state: RecoveryState; proof: RecoveryProof }): FollowUp {
-    // What is sent already is soon there, by whichever instance.
+    // A forward that was sent, by any instance, will soon be mined.
     return state === "queued" && recoverer === undefined
       ? { outcome: "queued" }
       : { outcome: "under_way", transaction: proof.transactionHash };

@@ -12,28 +12,29 @@ import { createFlight, type Flight } from "./sender.ts";
 import { createOutcomes, type Slot } from "./slot.ts";
 import { createOutcomeReader } from "./watcher.ts";
 
-/** An undecided settlement, and what the chain says of it. JSON as it is. */
+/** An undecided settlement, and what the chain tells about it. Printed as JSON. */
 export type Reexamined = {
   network: string;
   settlement: Hex;
   organization: string;
   /** In the asset's smallest unit, decimal. */
   value: string;
-  /** `recovering`: somebody else submitted it, and its value waits in the contract. */
+  /** `recovering`: somebody else submitted it, and its value is in the contract. */
   outcome: "settled" | "failed" | "recovering" | "undecided";
-  /** The evidence, as text. */
+  /** A description of the evidence. */
   found: string;
   /** The transaction that paid it, or that was sent for it. */
   transaction: Hex;
 };
 
-/** How a settlement ends. */
+/** The end of a settlement, with its evidence. */
 type Ending = Pick<Reexamined, "outcome" | "found" | "transaction">;
 
 /**
- * Reads the receipts of undecided settlements again, each by the contract that it was claimed for. Where a deep receipt proves nothing,
- * the chain is asked as of a failure: a settlement ends only where logs show what became of its authorization, or where it was never
- * used and has expired for good. A transaction ends with all its settlements, or not at all.
+ * Reads the receipts of undecided settlements again, each by the contract that it was claimed for. If a deep receipt
+ * proves nothing, the chain is asked as for a failure: a settlement ends only if logs show what became of its
+ * authorization, or if it was never used and has finally expired. A transaction ends with all its settlements, or not
+ * at all.
  *
  * @param chosen undecided settlements of the chain
  */
@@ -81,7 +82,7 @@ export async function reexamine(
       outcomes: createOutcomes(),
       store: {
         noteMined: async (some, block) => (dryRun ? undefined : ledger.outcomes.noteMined(some, block)),
-        // Only who has the operator's key can send again.
+        // Sending again needs the operator's key.
         sendAgain: async () => {},
         async conclude(mined, conclusions) {
           for (const conclusion of conclusions) {
@@ -98,7 +99,7 @@ export async function reexamine(
     for (const slot of flight.slots.values()) if (slot.unprovenSince !== undefined) await end(operator, slot);
   }
 
-  /** Ends a mined transaction that proves nothing, where the chain shows otherwise what became of all its settlements. */
+  /** Ends a mined transaction whose receipt proves nothing, if the chain shows otherwise what became of all its settlements. */
   async function end(operator: Address, slot: Slot): Promise<void> {
     const receipts = await chain.receipts(slot.attempts.map(({ hash }) => hash));
     const receipt = receipts.find((one) => one !== null);
@@ -112,7 +113,7 @@ export async function reexamine(
       return;
     }
     if (dryRun) return;
-    // One that another transaction has paid is a failure of this one, which the follow-up corrects.
+    // If another transaction has paid it, it failed in this one; the follow-up corrects that.
     const conclusions = [...found].map(
       ([id, { outcome, transaction, found: failure }]): Conclusion =>
         outcome === "settled" && transaction === hash
@@ -203,7 +204,7 @@ export async function reexamine(
 
 const notExpired = "its authorization is unused and can still be used; look again when it has expired";
 
-/** An ending that waits for another settlement of the same transaction. */
+/** An ending that has to wait for another settlement of the same transaction. */
 function heldUp({ found, transaction }: Ending): Ending {
   return {
     outcome: "undecided",

@@ -11,19 +11,19 @@ import { createSubmissionQueue, type Submission, type SubmissionOutcome } from "
 import { createWatcher } from "./watcher.ts";
 
 /**
- * True if one operator can settle, by what its last payments came to: known at once, and before the next inspection of
- * the network.
+ * Tracks if one operator can settle, by the result of its last payments. This is known at once, before the next
+ * inspection of the network.
  */
 export type OperatorHealth = {
-  /** Returns true if a payment should rather go to another operator: it cannot settle, and was tried lately. */
+  /** Returns true if payments should prefer another operator: this one could not settle recently. */
   isAvoided(): boolean;
-  /** It could not settle a payment. Logged once for each problem. */
+  /** Records that it could not settle a payment. Logged once per problem. */
   failed(error: OperatorError): void;
-  /** It has signed for a payment. */
+  /** Records that it signed for a payment. */
   worked(): void;
 };
 
-/** After so long, in milliseconds, one payment tries again whether an operator can settle. */
+/** After this time, in milliseconds, a payment tries again if the operator can settle. */
 const tryAgainMs = 30_000;
 
 export function createOperatorHealth(options: {
@@ -54,9 +54,9 @@ export type Relayer = {
   readonly operator: Address;
   submit(submission: Submission): Promise<SubmissionOutcome>;
   /**
-   * Transactions that no block is known to hold, payments that wait for their turn, unsigned, those of the
-   * transactions that a block held which has vanished from the chain, those that too few RPC endpoints confirm, and those
-   * that are mined and prove nothing.
+   * The transactions that are in no known block (`transactions`), the unsigned payments (`queued`), the transactions
+   * whose block has vanished from the chain (`vanished`), those confirmed by too few RPC endpoints (`unconfirmed`), and
+   * those that are mined but prove nothing (`unproven`).
    */
   load(): {
     transactions: number;
@@ -67,29 +67,29 @@ export type Relayer = {
   };
   readonly health: OperatorHealth;
   /**
-   * Introduces the operator to the ledger and takes up what an earlier process left in flight. Until then nothing is
-   * taken.
+   * Introduces the operator to the ledger and continues what an earlier process left in flight. Until then no payments
+   * are accepted.
    *
-   * @param mined how many of its transactions are mined, where that is known; the chain is asked otherwise
+   * @param mined how many of its transactions are mined, if known; otherwise the chain is asked
    */
   start(mined?: number): Promise<void>;
-  /** Takes no more submissions and waits for what is being signed. What is in flight stays in the ledger. */
+  /** Accepts no more submissions and waits for transactions that are being signed. Those in flight stay in the ledger. */
   stop(): Promise<void>;
 };
 
 export type RelayerOptions = RecovererOptions & {
-  /** Unmined transactions at a time; nodes guarantee an account no more than 16. */
+  /** The maximum number of unmined transactions; nodes guarantee only 16 per account. */
   maxInFlight?: number;
-  /** Payments in one transaction. */
+  /** The maximum number of payments in one transaction. */
   maxBatch?: number;
 };
 
 /**
- * One lane: sign, persist, broadcast, one transaction after the other, so that they reach the node in the order of
- * their txNonces; the next is signed and stored while the one before is on its way to the node. What arrives in the
- * meantime waits in a queue and leaves together. While nothing is under way, and the one before it came alone, a payment
- * leaves at once. Otherwise it waits for a full batch, or for a hundredth of a block time; a lone one no longer than
- * something is under way.
+ * Signs, persists and broadcasts one transaction after the other, so that they reach the node in nonce order. The next
+ * one is signed and stored while the previous one is on its way to the node. Payments that arrive meanwhile are queued
+ * and leave together. If nothing is in flight and the last transaction held one payment, a payment leaves at once.
+ * Otherwise it waits for a full batch or for a hundredth of a block time; a lone payment waits only while something is
+ * in flight.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
   const { chain, signer, ledger, ways, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;
@@ -139,7 +139,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
 
     async submit(submission) {
       if (stopped) throw new UndeterminedError(shuttingDown);
-      // Whose txNonces would be taken is not known yet.
+      // Before the start, it is unknown which txNonces are free.
       if (!started) throw new UndeterminedError(`${network.name} is not ready; nothing was sent, try again`);
       if (submission.signal.aborted) return "withdrawn";
       const outcome = queue.add(submission);
@@ -173,7 +173,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
 
 const shuttingDown = "The service is shutting down; nothing was sent, try again";
 
-/** Where the settles of one operator are kept. */
+/** The store for the settles of one operator. */
 function createSettleStore(
   { chain: { network }, signer, ledger }: Pick<RelayerOptions, "chain" | "signer" | "ledger">,
   sendAgain: Dispatcher["sendAgain"],
@@ -184,7 +184,7 @@ function createSettleStore(
     async open() {
       const open = await claims.openAttempts(...account);
       return open.map((batch) => {
-        // Only what was decided before has a word on it while it is undecided.
+        // While a settlement is undecided, it has a failure text only if it was decided before.
         const decided = batch.settlements.find(
           ({ state, failure }) => state === "submitted" && failure !== null,
         );

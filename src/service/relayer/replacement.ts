@@ -20,10 +20,10 @@ export type ReplacementOptions = {
 };
 
 /**
- * Makes the function that replaces a transaction which is not mined: by the same settlements with higher fees; by a no-op
- * that frees the txNonce once all of their authorizations have expired, or when no node holds any of its attempts, as
- * one that is too large for them. Gives the stored attempt; undefined where none is due, where the fee cap or the gas
- * money leaves no room, or where the txNonce was closed meanwhile.
+ * Makes the function that replaces a transaction that is not mined: by the same settlements with higher fees, or by a
+ * no-op that frees the txNonce. The no-op is used if all authorizations have expired, or if no node holds any attempt,
+ * such as one that is too large for them. Returns the stored attempt; undefined if none is due, if the fee cap or the
+ * gas money leaves no room, or if the txNonce was closed meanwhile.
  */
 export function createReplace(
   options: ReplacementOptions,
@@ -40,7 +40,7 @@ export function createReplace(
     const settling = first && ways.settlingOf(first.method);
     const calls = settlements.map((claim) => callOf(claim, network));
     const [call] = calls;
-    // What a payer has paid already does not expire.
+    // A forward does not expire: the payer has paid already.
     if (
       newest.kind === "forward" &&
       first !== undefined &&
@@ -72,7 +72,7 @@ export function createReplace(
     const about = { network: network.name, operator: signer.address, txNonce: slot.txNonce };
     const current = estimateFees(head, network, tip);
     const raised = raiseFees(newest, current, feeCap(network, kind));
-    // What no node holds need not be outbid.
+    // If no node holds the transaction, it need not be outbid.
     const fees = raised ?? (isHeld || kind !== "noop" ? undefined : current);
     if (fees === undefined) {
       log.warn(
@@ -89,7 +89,7 @@ export function createReplace(
       );
       return undefined;
     }
-    // Nodes refuse what the account cannot pay for together with what waits before it: more fees make that worse.
+    // Nodes refuse a transaction if the account cannot pay for it and all before it. Higher fees would make that worse.
     if (gasMoney < others + cost) {
       log.error(
         { ...about, gasMoney: gasMoney.toString(), needed: (others + cost).toString() },
@@ -117,7 +117,7 @@ export function createReplace(
   };
 }
 
-/** Makes the function that has a no-op signed and stored with a txNonce that nothing else needs. */
+/** Makes the function that signs and stores a no-op for a txNonce that nothing else needs. */
 export function createFill(options: {
   chain: Chain;
   signer: Signer;
@@ -138,7 +138,7 @@ export function createFill(options: {
   };
 }
 
-/** Closes a txNonce without settlements that was taken by a transaction which is not stored. */
+/** Closes a txNonce without settlements that was used by a transaction that is not stored. */
 export async function closeEmpty(
   claims: Pick<Claims, "redrive">,
   txNonce: { chainId: number; operator: Address; txNonce: number },

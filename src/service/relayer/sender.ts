@@ -15,11 +15,11 @@ import {
   type TransactionStore,
 } from "./slot.ts";
 
-/** Sends the stored transactions of one account, and sends again what no block holds. */
+/** Sends the stored transactions of one account, and sends those in no block again. */
 export type Sender = {
-  /** Sends the bytes of all attempts, in the order of their txNonces. Never throws: an unknown outcome is watched. */
+  /** Sends the bytes of all attempts in nonce order. Never throws: an unknown outcome is watched. */
   broadcast(slots: readonly Slot[]): Promise<void>;
-  /** One round over what has not been mined for a while. */
+  /** Checks once what has not been mined for a while, and sends it again. */
   rebroadcastStale(): Promise<void>;
 };
 
@@ -28,27 +28,27 @@ export type SenderOptions = {
   ways: WaysToPay;
   store: Pick<TransactionStore, "sendAgain">;
   flight: Flight;
-  /** Who signs the transactions. */
+  /** The account that signs the transactions. */
   account: Address;
   now: () => number;
   log: ServiceLog;
-  /** Makes another attempt of a txNonce that has not been mined for a while, where one is due. */
+  /** Makes another attempt for a txNonce that has not been mined for a while, if one is due. */
   replace(slot: Slot, about: { isHeld: boolean; others: bigint }): Promise<Attempt | undefined>;
 };
 
-/** Block times without a receipt after which the same bytes are sent again. */
+/** After this many block times without a receipt the same bytes are sent again. */
 const resendAfterBlocks = 2;
 
-/** Rounds of sending again after which it is looked up whether any node holds a transaction. */
+/** After this many rounds of sending again, nodes are asked if any holds the transaction. */
 const lookUpAfterRounds = 8;
 
-/** The maximum that one round sends again, in hexadecimal digits: 256 KiB, but at least one transaction. */
+/** The most that one round sends again, in hexadecimal digits (256 KiB), but at least one transaction. */
 const mostSentAgain = 512 * 1024;
 
-/** Block times, besides confirmations, for which a txNonce must seem taken by a transaction that is none of ours … */
+/** How long, in block times besides confirmations, a txNonce must seem used by a foreign transaction … */
 const lostAfterBlocks = 15;
 
-/** … and where a settlement's authorization is used as well: half an hour on chains with a block every 2 s. */
+/** … and if the authorization of a settlement is used too: half an hour on chains with a block every 2 s. */
 const lostForCertainAfterBlocks = 900;
 
 export function createSender(options: SenderOptions): Sender {
@@ -57,8 +57,8 @@ export function createSender(options: SenderOptions): Sender {
   const resendAfterMs = network.blockTimeMs * resendAfterBlocks;
 
   /**
-   * A transaction that is not mined for a while may never have arrived, or have been dropped: the same bytes go
-   * out again. The lowest txNonce holds up all the others, so that it is the one to offer more for.
+   * Sends unmined transactions again: they may never have arrived, or may have been dropped. The lowest txNonce holds
+   * up all others, so that is the one whose fees are raised.
    */
   async function rebroadcastStale(): Promise<void> {
     const silent = [...flight.slots.values()].filter(
@@ -69,11 +69,11 @@ export function createSender(options: SenderOptions): Sender {
     const understood = silent.filter((slot) => isUnderstood(slot, ways));
     await abandonTakenNonces(understood, mined);
     const waiting = silent.filter(({ state }) => state === "sent");
-    // A txNonce below the chain's count is taken, whichever transaction took it: a higher fee is useless there, and must
-    // not keep the others from getting theirs.
+    // A txNonce below the chain's count is used, whatever transaction used it. Raising its fee is useless, and must not
+    // keep the others from being raised.
     const [lowest] = waiting.filter(({ txNonce }) => txNonce >= mined).sort((a, b) => a.txNonce - b.txNonce);
     if (lowest !== undefined && understood.includes(lowest)) await renew(lowest);
-    // The node that took it at first may have dropped it, or be alone with it.
+    // The node that accepted it may have dropped it, or may be the only one that has it.
     await broadcast(waiting, { everywhere: true });
   }
 
@@ -92,14 +92,13 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   /**
-   * Moves settlements away from txNonces that other senders' transactions took: nothing of ours is ever mined there.
-   * A node may know that a txNonce is taken before it has the receipt that says by what, and should it be ours after
-   * all, a second transaction would only be reverted; so this waits, and much longer where the payment may have been
-   * made.
+   * Moves settlements away from txNonces used by other senders' transactions: nothing of ours will be mined there. A
+   * node may know that a txNonce is used before it has the receipt. If the transaction is ours after all, a second one
+   * would only revert. So this waits, and much longer if the payment may have been made.
    */
   async function abandonTakenNonces(silent: readonly Slot[], mined: number): Promise<void> {
     for (const slot of silent) {
-      // One whose receipt proves nothing was mined, by what that receipt says: the txNonce was not taken by another sender.
+      // If its receipt proves nothing, it is at least mined: no other sender used the txNonce.
       if (slot.txNonce >= mined || slot.unproven > 0) {
         slot.takenSince = undefined;
         continue;
@@ -118,7 +117,7 @@ export function createSender(options: SenderOptions): Sender {
     }
   }
 
-  /** Returns true if two endpoints, where there are two, say that the txNonce is used, and by none of our transactions. */
+  /** Returns true if two endpoints, or the only one, report the txNonce as used, and none of our transactions as mined. */
   async function isTakenByAnother(slot: Slot): Promise<boolean> {
     const { txNonce } = slot;
     const hashes = slot.attempts.map(({ hash }) => hash);
@@ -129,7 +128,7 @@ export function createSender(options: SenderOptions): Sender {
     for await (const [mined, receipts] of views) {
       if (mined <= txNonce) return false;
       if (receipts.some((receipt) => receipt !== null)) {
-        // The endpoint that the watcher asks does not show it: from the next look on another one is asked first.
+        // The watcher's endpoint does not show it: the next check asks another one first.
         slot.unproven++;
         return false;
       }
@@ -139,8 +138,9 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   /**
-   * The newest attempt first: once the node has it, it has no use for the older ones. Of one whose block has vanished only
-   * the attempt that was in it, until it is time to offer more: the hash that callers have stays the payment's.
+   * Newest attempt first: once the node has it, it does not need the older ones. If the block of a transaction has
+   * vanished, only the attempt in it is sent until higher fees are due, so that the payment keeps the hash that callers
+   * have.
    */
   function attemptsToSend({ attempts, answered, attemptedAt }: Slot): readonly Attempt[] {
     const earlier = attempts.find(({ hash }) => hash === answered);
@@ -164,7 +164,7 @@ export function createSender(options: SenderOptions): Sender {
         { ...options, hashes },
       );
     } catch (error) {
-      // Whether it arrived is not known; the receipts will tell, and the same bytes go out again.
+      // It may have arrived or not: the receipts will show it, and the same bytes are sent again.
       log.warn({ network: network.name, err: error }, "a broadcast got no answer");
     }
   }
@@ -172,12 +172,12 @@ export function createSender(options: SenderOptions): Sender {
   return { broadcast, rebroadcastStale };
 }
 
-/** Returns true if one of the payments may have been made by a transaction whose receipt is not seen yet. */
+/** Returns true if one of the payments may have been made by a transaction whose receipt was not seen yet. */
 async function mayHaveSettled(
   { attempts, settlements }: Slot,
   { chain, ways }: Pick<SenderOptions, "chain" | "ways">,
 ): Promise<boolean> {
-  // Of a forward the authorization is always used; the contract refuses a second forward by itself.
+  // A forward's authorization is always used; the contract itself refuses a second forward.
   if (attempts.every(({ kind }) => kind === "forward")) return false;
   const states = await Promise.all(
     settlements.map((claim) =>
@@ -187,31 +187,31 @@ async function mayHaveSettled(
   return states.some(({ used }) => used);
 }
 
-/** The transactions of one account that the chain has not decided yet, as this process knows them: one slot a txNonce. */
+/** The undecided transactions of one account, as this process knows them: one slot per txNonce. */
 export type Flight = {
   readonly slots: Map<number, Slot>;
-  /** Takes up a stored transaction: a new slot, or another attempt and the settlements of a known one. */
+  /** Adds a stored transaction: a new slot, or another attempt and the settlements of a known one. */
   track(batch: Batch): Slot;
   addAttempt(slot: Slot, attempt: Attempt): void;
-  /** Transactions that no block is known to hold. */
+  /** The number of transactions that are in no known block. */
   unmined(): number;
-  /** Transactions in blocks that too few RPC endpoints confirm, or that two say different things of. */
+  /** The number of transactions in blocks that too few RPC endpoints confirm, or about which two disagree. */
   unconfirmed(): number;
-  /** Transactions in blocks, deep enough, whose receipts do not prove what became of every payment. */
+  /** The number of transactions in deep blocks whose receipts do not prove what became of every payment. */
   unproven(): number;
-  /** Returns true if so much is undecided that no more should be sent. What only proof can end does not count. */
+  /** Returns true if too much is undecided to send more. Unproven transactions do not count: only proof can end them. */
   isFull(): boolean;
-  /** The most that they may cost together, in wei. */
+  /** The maximum cost of all unmined transactions, in wei. */
   cost(): bigint;
-  /** The most that all may cost which this process has known, those that are decided too, in wei. */
+  /** The maximum cost of all transactions this process has known, including decided ones, in wei. */
   spent(): bigint;
-  /** Those among them that a block held which has vanished from the chain. */
+  /** The number of unmined transactions whose block has vanished from the chain. */
   vanished(): number;
 };
 
 /**
- * Transactions that may be undecided, those in blocks too: each is asked about in every round. Deep confirmations take
- * some 150.
+ * The maximum number of undecided transactions, including those in blocks: each round asks for all of them. Deep
+ * confirmations need some 150.
  */
 const mostUndecided = 512;
 

@@ -18,9 +18,9 @@ import { readTransaction } from "../../protocol/signed-transaction.ts";
 export type Batch = {
   attempt: Attempt;
   settlements: readonly Claim[];
-  /** True if a block held it that has vanished from the chain. */
+  /** True if its block has vanished from the chain. */
   hasVanished?: boolean;
-  /** The attempt that was in it: callers may have been answered with its hash. */
+  /** The attempt in that block: callers may have received its hash. */
   answered?: Hex | undefined;
 };
 
@@ -30,64 +30,64 @@ export type Batch = {
  * | State | Meaning | Authority |
  * |---|---|---|
  * | sent | no block is known to hold any of the attempts | the node |
- * | mined | a block holds one of them, not deep enough yet, or its receipt proves nothing | the receipt |
- * | draining | decided by a transaction that says nothing of them: its settlements move to other txNonces | the receipt, deep enough, or that the txNonce is taken |
+ * | mined | a block holds one of them, but is not deep enough yet, or its receipt proves nothing | the receipt |
+ * | draining | the txNonce was used without deciding its settlements, which move on | a deep receipt, or that the txNonce is used |
  */
 export type Slot = {
   txNonce: number;
   attempts: Attempt[];
   settlements: readonly Claim[];
   state: "sent" | "mined" | "draining";
-  /** True if a block that decided it has vanished from the chain, so that it is under way for a second time. */
+  /** True if a block that decided it has vanished from the chain, so that it is in flight again. */
   hasVanished: boolean;
-  /** The attempt that was in that block: callers may have been answered with its hash. */
+  /** The attempt in that block: callers may have received its hash. */
   answered: Hex | undefined;
-  /** Unix milliseconds of the last broadcast, of any attempt. */
+  /** The time of the last broadcast of any attempt, in unix milliseconds. */
   lastSentAt: number;
-  /** Unix milliseconds of the newest attempt's first broadcast. */
+  /** The time of the newest attempt's first broadcast, in unix milliseconds. */
   attemptedAt: number;
-  /** Unix milliseconds since when this process knows of it. */
+  /** When this process first knew of it, in unix milliseconds. */
   trackedAt: number;
-  /** The most that any of its attempts may cost, in wei: what nodes hold back of the account's gas money. */
+  /** The maximum cost of any of its attempts, in wei; nodes reserve it from the account's gas money. */
   cost: bigint;
-  /** Rounds in which it was sent again since it was last looked up whether any node holds it. */
+  /** Rounds in which it was sent again since nodes were last asked if they hold it. */
   rounds: number;
-  /** How often its receipt said success and proved nothing. */
+  /** How often its receipt reported success but proved nothing. */
   unproven: number;
-  /** Unix milliseconds since when as many endpoints say so as a failure takes: it is mined, and only proof ends it. */
+  /** Since when enough endpoints report that, in unix milliseconds: it is mined, and only proof ends it. */
   unprovenSince?: number | undefined;
-  /** Unix milliseconds before which it is not looked at again. */
+  /** It is not checked again before this time, in unix milliseconds. */
   lookAgainAt: number;
-  /** How often no other endpoint confirmed what a receipt says of its payments. */
+  /** How often no other endpoint confirmed the outcome that a receipt shows. */
   unconfirmed: number;
-  /** How often another endpoint said something else. */
+  /** How often another endpoint contradicted it. */
   contradicted: number;
-  /** Unix milliseconds since when the txNonce seems taken by a transaction that is none of ours. */
+  /** Since when the txNonce seems used by a foreign transaction, in unix milliseconds. */
   takenSince?: number | undefined;
 };
 
 /**
- * Returns true if this version of the service can tell what became of a transaction. Another instance of a later version, which
- * signed it, decides it; its bytes are sent all the same, since those after it wait for it.
+ * Returns true if this version of the service can decide a transaction. If not, a newer instance signed it and will
+ * decide it; its bytes are still sent, since later transactions wait for it.
  */
 export function isUnderstood({ settlements }: Pick<Slot, "settlements">, ways: WaysToPay): boolean {
   return settlements.every(({ method }) => ways.knows(method));
 }
 
-/** Looks for which other endpoints may be behind the one that shows a receipt: about half a minute. */
+/** Checks during which other endpoints may lag behind the one that shows a receipt: about half a minute. */
 const patienceLooks = 30;
 
-/** Returns true if a receipt's word stands alone for longer than endpoints are behind one another, or against another's. */
+/** Returns true if a receipt is unconfirmed for longer than endpoints lag, or if another endpoint contradicts it. */
 export function isUnconfirmed({ unconfirmed, contradicted }: Slot): boolean {
   return unconfirmed >= patienceLooks || contradicted > 0;
 }
 
-/** The network with the contract that a claim was made for: its transactions go there, and only that contract proves them. */
+/** The network with the contract that a claim was made for, which its transactions call and which alone proves them. */
 export function networkOf<N extends Contract>(network: N, { contract }: Pick<Claim, "contract">): N {
   return contract === null ? network : withContract(network, contract);
 }
 
-/** The same of a chain, for what asks it about a claim. */
+/** A chain with the contract that a claim was made for; see {@link networkOf}. */
 export function chainOf<C extends { readonly network: Contract }>(
   chain: C,
   claim: Pick<Claim, "contract">,
@@ -96,7 +96,7 @@ export function chainOf<C extends { readonly network: Contract }>(
   return network === chain.network ? chain : { ...chain, network };
 }
 
-/** The payment of a claim, as its payment method takes it on the network of {@link networkOf}. */
+/** The call that settles a claim, on the network of {@link networkOf}. */
 export function callOf(claim: Claim, network: Contract): SettleCall {
   const { id, method, asset, payer, amount, window, nonce, nonceSpace, payload, signature, recipient } =
     claim;
@@ -105,15 +105,15 @@ export function callOf(claim: Claim, network: Contract): SettleCall {
   return { payment: { ...payment, nonceSpace, signature, payload }, recipient, id, amount };
 }
 
-/** The builder codes that payments were sent with: only their signed transactions keep them. */
+/** The builder codes that payments were sent with; only their signed transactions keep them. */
 export function codesOf(attempts: readonly Pick<Attempt, "kind" | "raw">[]): SettleCall["codes"] {
   const sent = attempts.findLast(({ kind }) => kind === "settle");
   return sent && readCodes(readTransaction(sent.raw).data);
 }
 
 /**
- * Tells waiting requests that a settlement has concluded. The ledger stays the only record: what is announced here
- * is that it is worth reading again.
+ * Tells waiting requests that a settlement has concluded. The ledger remains the only record: an announcement only
+ * means that it is worth reading again.
  */
 export type Outcomes = {
   announce(ids: readonly Hex[]): void;
@@ -121,7 +121,7 @@ export type Outcomes = {
   next(id: Hex, timeoutMs: number, signal: AbortSignal): Promise<void>;
 };
 
-/** Outcomes of this process. Other instances' conclusions are seen by reading the ledger when `next` times out. */
+/** Outcomes of this process. Conclusions of other instances are seen by reading the ledger when `next` times out. */
 export function createOutcomes(): Outcomes {
   const waiting = new Map<Hex, Set<() => void>>();
   return {
@@ -149,8 +149,8 @@ export function createOutcomes(): Outcomes {
 }
 
 /**
- * Where the transactions of one account on one network are kept, and what their outcomes mean: settles of an operator,
- * or forwards of the recoverer. The watcher drives both in the same way.
+ * Stores the transactions of one account on one network and applies their outcomes: settles of an operator, or forwards
+ * of the recoverer. The watcher treats both the same.
  */
 export type TransactionStore = {
   /** Attempts whose txNonce is open, lowest txNonce first, each with its settlements. */
@@ -159,7 +159,7 @@ export type TransactionStore = {
   next(): Promise<number>;
   /** Transactions that decided settlements, highest txNonce first. */
   concluded(range: TxNonceRange): Promise<readonly ConcludedTransaction[]>;
-  /** Takes conclusions back whose block has vanished from the chain; {@link open} gives their transactions from then on. */
+  /** Takes back conclusions whose block has vanished; {@link open} then returns their transactions again. */
   reopen(transactions: readonly ConcludedTransaction[]): Promise<void>;
   fillTxNonce: Ledger["outcomes"]["fillTxNonce"];
   addAttempt: Ledger["claims"]["addAttempt"];
@@ -167,8 +167,8 @@ export type TransactionStore = {
   /** Records what a mined transaction decided, and closes its txNonce. Recording it twice changes nothing. */
   conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
   /**
-   * Has settlements sent again whose txNonce was taken without deciding them: by `mined`, one of their own
-   * transactions, or, where that is null, by one of another sender. Resolves when that is under way or recorded.
+   * Sends settlements again whose txNonce was used without deciding them: by `mined`, one of their own transactions, or
+   * by another sender if it is null. Resolves when that has begun or is recorded.
    */
   sendAgain(batch: Pick<Slot, "txNonce" | "settlements" | "attempts">, mined: Hex | null): Promise<void>;
 };

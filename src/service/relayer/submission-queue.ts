@@ -9,65 +9,65 @@ import { OperatorError } from "../../util/errors.ts";
 import type { Flight } from "./sender.ts";
 import { networkOf } from "./slot.ts";
 
-/** A checked payment that asks to be claimed and sent. */
+/** A checked payment to be claimed and sent. */
 export type Submission = {
   claim: ClaimRequest;
   call: SettleCall;
-  /** The block that the payment was checked against; its base fee prices the transaction, with this tip in wei. */
+  /** The block that the payment was checked against. Its base fee and this tip, in wei, price the transaction. */
   head: Head;
   tip: bigint;
-  /** The operator's gas money then, in wei. */
+  /** The operator's gas money at that block, in wei. */
   gasMoney: bigint;
-  /** Unix milliseconds: signed later than this, it could be mined too late. */
+  /** Unix milliseconds: if signed later, it could be mined too late. */
   sendBefore: number;
-  /** Unix milliseconds: still unsigned then, it is withdrawn. */
+  /** Unix milliseconds: if still unsigned then, it is withdrawn. */
   deadline: number;
-  /** Aborts when no request waits for it any more: unsigned, it is withdrawn. */
+  /** Aborts when no request waits for it anymore: if still unsigned, it is withdrawn. */
   signal: AbortSignal;
 };
 
 /**
- * The outcome of a submission, once it is durable: the ledger's word, or
- * - `expired`: its authorization would have run out before it could be mined;
- * - `withdrawn`: its turn did not come before its deadline, or its caller left.
- * Nothing was signed for anything but `claimed`.
+ * The outcome of a submission once it is durable: that of the ledger, or
+ * - `expired`: its authorization would have expired before it could be mined;
+ * - `withdrawn`: its deadline passed while it was queued, or its caller left.
+ * Unless it is `claimed`, nothing was signed.
  */
 export type SubmissionOutcome = Exclude<ClaimOutcome, "no_room"> | "expired" | "withdrawn";
 
-/** A submission that waits for its turn. */
+/** A queued submission. */
 export type Queued = Submission & {
-  /** Those with the same one may share a transaction. */
+  /** Submissions with the same key may share a transaction. */
   batchKey: string;
-  /** Unix milliseconds. */
+  /** When it was added, in unix milliseconds. */
   queuedAt: number;
-  /** The maximum cost of all transactions that were known by then, in wei: see `Flight.spent`. */
+  /** The maximum cost of all transactions known by then, in wei: see `Flight.spent`. */
   spentBefore: bigint;
   resolve(outcome: SubmissionOutcome): void;
   reject(error: unknown): void;
 };
 
-/** The submissions of one operator on one network that nothing was signed for yet. */
+/** The unsigned submissions of one operator on one network. */
 export type SubmissionQueue = {
   length(): number;
-  /** Adds one at the end. It is withdrawn at its deadline, or when its caller leaves. */
+  /** Adds a submission at the end. It is withdrawn at its deadline, or when its caller leaves. */
   add(submission: Submission): Promise<SubmissionOutcome>;
-  /** Puts some back at the head, for which there was no room. */
+  /** Puts submissions for which there was no room back at the head. */
   putBack(batch: readonly Queued[]): void;
   /**
-   * Waits for more payments to share a transaction with those that are queued, for a hundredth of a block time at most; not
-   * for a lone payment.
+   * Waits for more payments to share a transaction with the queued ones, for at most a hundredth of a block time. Does
+   * not wait for a lone payment.
    */
   waitForMore(): Promise<void>;
-  /** Ends that waiting. */
+  /** Ends that wait. */
   wake(): void;
-  /** Ends it for a lone payment, when nothing is under way any more. */
+  /** Ends that wait for a lone payment, once nothing is in flight. */
   wakeIfAlone(): void;
   /**
-   * Takes the longest-waiting submissions that may share a transaction, as many as one transaction holds and the gas
-   * money pays for together with what is in flight.
+   * Takes the oldest submissions that may share a transaction: as many as fit into one and as the gas money pays for,
+   * in addition to what is in flight.
    */
   takeBatch(): Promise<Queued[] | "no_money">;
-  /** Empties the queue. */
+  /** Rejects and removes all submissions. */
   rejectAll(error: Error): void;
 };
 
@@ -75,14 +75,14 @@ export type SubmissionQueueOptions = {
   chain: Chain;
   operator: Address;
   ways: WaysToPay;
-  /** The transactions under way. */
+  /** The transactions in flight. */
   flight(): Pick<Flight, "unmined" | "cost" | "spent">;
   now: () => number;
-  /** Payments in one transaction. */
+  /** The maximum number of payments in one transaction. */
   maxBatch: number;
 };
 
-/** For how much of a block time a payment waits for others to share its transaction. */
+/** How long a payment waits for others to share its transaction, as a fraction of a block time. */
 const fillShare = 0.01;
 
 export function createSubmissionQueue(options: SubmissionQueueOptions): SubmissionQueue {
@@ -91,12 +91,12 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
   const queue: Queued[] = [];
   const fillMs = network.blockTimeMs * fillShare;
   let wake: () => void = () => {};
-  /** True if the last transaction was of several: then others come at the same time, also to other instances. */
+  /** True if the last transaction held several payments: then more are likely to arrive at once, even at other instances. */
   let wasShared = false;
 
   const isAlone = () => flight().unmined() === 0 && !wasShared;
 
-  /** How many of some submissions the gas money pays for. */
+  /** How many of the given submissions the gas money pays for. */
   async function countPayable(waiting: readonly Queued[], newest: Queued, inFlight: bigint): Promise<number> {
     const { maxTransactionCost } = network;
     const { maxFeePerGas } = estimateFees(newest.head, network, newest.tip);
@@ -109,14 +109,14 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
         { maxPayments: maxBatch, maxFeePerGas, maxCost: isBound ? maxTransactionCost : left },
       );
     };
-    // What was sent since it was read may have been paid from it, and other instances pay from it too. Where that may
-    // matter it is read again.
+    // Transactions sent since the balance was read may have been paid from it, by other instances too. If that could
+    // matter, it is read again.
     const spentSince = flight().spent() - newest.spentBefore;
     const isAmple = count((newest.gasMoney - spentSince) / 2n) === waiting.length;
     return isAmple ? waiting.length : count(await gasMoneyNow(newest.gasMoney));
   }
 
-  /** The operator may have been sent some since. */
+  /** Reads the gas money again: the operator may have received some since. */
   async function gasMoneyNow(known: bigint): Promise<bigint> {
     try {
       return await chain.nativeBalance(operator);
@@ -135,7 +135,7 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
       const key = ways.settlingOf(method).batchKey(call, networkOf(network, claim));
       const item: Queued = {
         ...submission,
-        // A transaction names one app.
+        // A transaction carries the code of one app.
         batchKey: `${method} ${contract} ${key} ${call.codes?.app ?? ""}`,
         queuedAt: now(),
         spentBefore: flight().spent(),
@@ -182,7 +182,7 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
       const [first] = queue;
       if (first === undefined) return [];
       const waiting = queue.filter(({ batchKey }) => batchKey === first.batchKey).slice(0, maxBatch);
-      // Taken before the balance is read: what is mined in between is subtracted twice, and not left out.
+      // Taken before the balance is read: a transaction mined in between is subtracted twice rather than not at all.
       const inFlight = flight().cost();
       const fitting = await countPayable(waiting, newestOf(waiting), inFlight);
       if (fitting === 0 && inFlight > 0n) return "no_money";
@@ -203,7 +203,7 @@ export function createSubmissionQueue(options: SubmissionQueueOptions): Submissi
   };
 }
 
-/** The one that was checked against the newest block. */
+/** The submission that was checked against the newest block. */
 export function newestOf(batch: readonly Queued[]): Queued {
   return batch.reduce((a, b) => (b.head.number > a.head.number ? b : a));
 }

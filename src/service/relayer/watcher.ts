@@ -6,7 +6,7 @@ import { createLedgerComparison } from "./ledger-comparison.ts";
 import { createFlight, createSender, type Flight, type SenderOptions } from "./sender.ts";
 import { type Batch, isUnderstood, type Outcomes, type Slot, type TransactionStore } from "./slot.ts";
 
-/** Knows every transaction in flight of one account on one network, until the chain has decided it. */
+/** Tracks every transaction in flight of one account on one network until the chain has decided it. */
 export type Watcher = Pick<
   Flight,
   "unmined" | "unconfirmed" | "unproven" | "isFull" | "cost" | "spent" | "vanished"
@@ -14,11 +14,14 @@ export type Watcher = Pick<
   /** Broadcasts a stored transaction and watches it. Never throws: an unknown outcome is watched. */
   send(batch: Batch): Promise<void>;
   /**
-   * Broadcasts what an earlier process left in flight, and from now on adopts what other instances leave: their
-   * transactions are watched and driven on as our own, and what they concluded is let go.
+   * Broadcasts what an earlier process left in flight. From then on also adopts transactions of other instances, which
+   * are watched and replaced like our own, and drops those that they have concluded.
    */
   start(): Promise<void>;
-  /** Sends and watches what the ledger holds and this process does not know: a commit may have lost its answer. */
+  /**
+   * Sends and watches transactions in the ledger that this process does not know: the response to a commit may have
+   * been lost.
+   */
   adopt(): Promise<void>;
   stop(): Promise<void>;
 };
@@ -28,17 +31,17 @@ export type WatcherOptions = Omit<SenderOptions, "flight" | "store"> & {
   outcomes: Outcomes;
   /** Called when a transaction has left the flight. */
   onRoom(): void;
-  /** Has a no-op signed and stored with a txNonce that nothing needs and the chain lacks; null where it is open. */
+  /** Signs and stores a no-op for a txNonce that nothing needs but the chain lacks; null if the txNonce is open. */
   fill(txNonce: number): Promise<Batch | null>;
 };
 
 /**
- * Milliseconds between the first two looks for a receipt; from there the pause doubles up to the chain's pace. The first
- * look is at once: a node that mines for each transaction has mostly done so when it has answered.
+ * Milliseconds between the first two checks for a receipt; the pause then doubles up to half a block time. The first
+ * check is immediate: a node that mines on demand has mostly mined by the time it answers.
  */
 const firstPauseMs = 1;
 
-/** The longest pause between two looks at a mined transaction whose receipt proves nothing, in milliseconds. */
+/** The longest pause between two checks of a mined transaction whose receipt proves nothing, in milliseconds. */
 const longestLookMs = 60_000;
 
 export function createWatcher(options: WatcherOptions): Watcher {
@@ -80,7 +83,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   let pauseMs = 0;
   let wake: () => void = () => {};
 
-  /** Looks at once, because something was just sent. */
+  /** Checks at once, because something was just sent. */
   function watch(): void {
     pauseMs = 0;
     wake();
@@ -114,7 +117,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     return promise;
   }
 
-  /** One round over everything in flight; whether anything was decided. Never throws: it is tried again. */
+  /** Checks everything in flight once; true if anything was decided. Never throws: errors are retried next round. */
   async function look(): Promise<boolean> {
     try {
       const decided = await outcomeReader.read();
@@ -157,7 +160,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
           { network: network.name, transactions: left },
           "continuing the transactions that were in flight",
         );
-      // Started again where another part of the network could not be.
+      // Does nothing if it has started already: another part of the network may have failed to start the first time.
       comparison.start();
     },
     async adopt() {
@@ -171,13 +174,13 @@ export function createWatcher(options: WatcherOptions): Watcher {
   };
 }
 
-/** Reads what the chain has decided of the transactions in flight, and records it. */
+/** Reads what the chain has decided about the transactions in flight, and records it. */
 export type OutcomeReader = {
   /**
-   * One round over everything in flight.
+   * Checks everything in flight once.
    *
-   * @returns whether anything was decided
-   * @throws where the chain or the ledger cannot be asked; it is tried again with the next round
+   * @returns true if anything was decided
+   * @throws when the chain or the ledger cannot be asked; the next round tries again
    */
   read(): Promise<boolean>;
 };
@@ -194,7 +197,7 @@ export function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReade
   const { slots } = flight;
   const confirmation = createConfirmation({ chain, ways, log, noteMined });
 
-  /** A block holds it, and may still vanish. The transaction makes room in the node's pool already. */
+  /** Records that a block holds it, which may still vanish. The transaction already makes room in the node's pool. */
   async function noteMined(slot: Slot, receipt: EndpointReceipt): Promise<boolean> {
     if (slot.state !== "sent") return false;
     slot.state = "mined";
@@ -244,8 +247,8 @@ export function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReade
   }
 
   /**
-   * A deep block holds it, so it needs no room, and no later transaction waits for it. Its payments stay undecided: it is
-   * looked at for as long as there is no proof, ever less often.
+   * Keeps a transaction in a deep block undecided. It takes no room, and no later transaction waits for it. It is
+   * checked until there is proof, less and less often.
    */
   async function keepUnproven(slot: Slot, receipt: EndpointReceipt): Promise<boolean> {
     if (slot.unprovenSince === undefined) {
@@ -270,7 +273,7 @@ export function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReade
     attempt: Attempt,
     { receipt, conclusions }: Pick<Reading, "receipt"> & { conclusions: readonly Conclusion[] },
   ): Promise<void> {
-    // Throws where another instance has moved a settlement elsewhere; the next comparison shows where to.
+    // Throws if another instance has moved a settlement elsewhere; the next comparison shows where.
     await store.conclude(
       {
         chainId: network.chainId,
@@ -307,7 +310,7 @@ export function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReade
         const receipt = receipts[index];
         if (receipt?.hash === attempt.hash) mined.set(slot, { attempt, receipt });
       }
-      // All at once, so that they share one write to the disk.
+      // All at once, so that they share one write to disk.
       const decided = await Promise.all(
         looked.map(async (slot) => {
           const found = mined.get(slot);
@@ -324,7 +327,7 @@ export function createOutcomeReader(options: OutcomeReaderOptions): OutcomeReade
   };
 }
 
-/** The outcome of a transaction that was decided before, in a block that vanished. */
+/** Logs the outcome of a transaction that was decided before, in a block that vanished. */
 function reportReturn(
   { txNonce }: Slot,
   conclusions: readonly Conclusion[],
