@@ -40,58 +40,58 @@ import { settleRoute, verifyRoute } from "./routes/verify-and-settle.ts";
 
 export type AppOptions = {
   facilitator: Facilitator;
-  /** The networks whose names mean something, served or not; the built-in ones by default. */
+  /** The known networks, served or not; the built-in ones by default. */
   knownNetworks?: NetworkRegistry | undefined;
-  /** Reads payments of the accepted methods: all by default. */
+  /** Reads payments of the accepted methods; all by default. */
   parse?: RequestParser | undefined;
-  /** The catalogue of what was paid for; none by default. */
+  /** The catalog of paid resources; none by default. */
   catalog?: Catalog | undefined;
   organizations: Organizations;
   checkHealth: CheckHealth;
   /** Unix milliseconds, for the timestamps of answers. */
   now: () => number;
-  /** True if verify takes callers without a key. Off by default. */
+  /** True if verify accepts callers without a key. Off by default. */
   anonymousVerify?: boolean;
-  /** The caller of requests without a key, on routes that need one; by default they are refused. Only `up --open` has it. */
+  /** The caller of requests without a key, on routes that need one; by default they are refused. Only `up --open` sets it. */
   callerWithoutKey?: CallerWithoutKey | undefined;
-  /** Where requests are counted; nowhere by default. See `createMetrics`. */
+  /** Counts requests; off by default. See `createMetrics`. */
   metrics?: Metrics;
-  /** Names the service on the channels, as its core does; see `FromService`. A random one by default. */
+  /** Identifies the service on the channels, as in its core; see `FromService`. A random one by default. */
   serviceId?: string;
-  /** How many requests are taken from a key and from an address; unlimited by default. */
+  /** How many requests are accepted per key and per address; unlimited by default. */
   rateLimits?: RateLimits;
-  /** How many requests are processed at a time; unlimited by default. */
+  /** How many requests are processed at the same time; unlimited by default. */
   pressure?: PressureLimits;
-  /** Connections open at a time; unlimited by default. */
+  /** How many connections may be open; unlimited by default. */
   connections?: ConnectionLimits;
   /**
-   * Whose `X-Forwarded-For` is believed: that of so many proxies in front, when callers cannot go around them, or of the
-   * proxies at these addresses and networks. None by default: any caller can write such a header.
+   * Whose `X-Forwarded-For` is trusted: that of the given number of proxies in front, if callers cannot bypass them, or
+   * of the proxies at these addresses and networks. None by default: any caller can send such a header.
    */
   trustProxy?: false | number | readonly string[];
   /**
-   * True if callers on the same machine call without a proxy in between, as those of `up` and of tests do: whether they have
-   * gone is then known at once, and their successes are 5 ms earlier. Off by default.
+   * True if callers on the same machine call without a proxy in between, as with `up` and in tests: a disconnect is
+   * then noticed at once, and successes are sent 5 ms earlier. Off by default.
    */
   noProxies?: boolean;
   timeouts?: Timeouts;
   /** The origins of web pages that may call; none by default. */
   corsOrigins?: CorsOrigins | undefined;
   /**
-   * Where it listens without a proxy in front: on a loopback address, foreign `Host` and `Origin` headers are refused then. By
-   * default none are, since a proxy may send any.
+   * The address it listens on, if there is no proxy in front: on a loopback address, foreign `Host` and `Origin`
+   * headers are then refused. By default none are, since a proxy may send any.
    */
   listening?: Listening;
-  /** Kinds that `/supported` lists although they are refused; none by default. For test suites only. */
+  /** Kinds that `/supported` lists even though they are refused; none by default. For test suites only. */
   claims?: readonly ClaimedKind[] | undefined;
-  /** True if `/docs` shows a page to read `/openapi.json` with. Off by default: its script has 4 MB. */
+  /** True if `/docs` serves a page for reading `/openapi.json`. Off by default: its script has 4 MB. */
   docs?: boolean;
   /** Other routes on the address, for `/openapi.json`: the studio of `up`. */
   describeBeside?: (() => ApiBeside | Promise<ApiBeside>) | undefined;
   logger: FastifyBaseLogger;
 };
 
-/** Creates the HTTP service, which does not listen yet. It parses and maps; the facilitator decides. */
+/** Creates the HTTP service, which does not listen yet. It only parses and maps; the facilitator decides. */
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { facilitator, organizations, checkHealth, now, anonymousVerify = false, logger } = options;
   const { metrics = noMetrics, trustProxy = false, timeouts = defaultTimeouts } = options;
@@ -104,7 +104,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     ...inTime,
     http: {
       ...inTime.http,
-      // Checked below, so that its absence is a problem like any other.
+      // Checked below, so that its absence is reported as a problem.
       requireHostHeader: false,
     },
     loggerInstance: logger,
@@ -115,7 +115,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     routerOptions: { caseSensitive: true, ignoreTrailingSlash: true },
     clientErrorHandler: createClientErrorHandler(logger),
     frameworkErrors: answerUnroutable,
-    // Fastify's own answer to requests while it closes says nothing that x402 clients understand.
+    // Fastify's own answer while it closes means nothing to x402 clients.
     return503OnClosing: false,
   });
   await app.register(securityHeaders);
@@ -149,15 +149,15 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   return app;
 }
 
-/** Fastify takes a number of proxies as none, since it cannot know whether callers can go around them. */
+/** Fastify ignores a number of proxies, since it cannot know if callers can bypass them. */
 function trustedProxies(proxies: false | number | readonly string[]) {
   if (typeof proxies === "number") return (_address: string, hop: number) => hop < proxies;
   return proxies === false ? false : [...proxies];
 }
 
 /**
- * A server beside the service, on an address that only operators reach: few connections, small bodies, the time-outs of
- * the service, and no line in the log for each request.
+ * A server beside the service, on an address that only operators reach: few connections, small bodies, the timeouts of
+ * the service, and no log line per request.
  */
 export function createInternalApp(
   logger: FastifyBaseLogger,
@@ -174,13 +174,12 @@ export function createInternalApp(
   return app;
 }
 
-/** The metrics: prom-client's `Registry`. */
+/** The metrics, as prom-client's `Registry`. */
 export type MetricsRegister = { readonly contentType: string; metrics(): Promise<string> };
 
 /**
- * `GET /metrics` for Prometheus, on a server of its own: callers of the service must not
- * see which networks and customers are busy, or how much gas money is left. It needs no key, so it belongs on an address
- * that only the collector reaches.
+ * `GET /metrics` for Prometheus, on a separate server: callers of the service must not see which networks and customers
+ * are busy, or how much gas money is left. It needs no key, so bind it to an address that only the collector reaches.
  */
 export function createMetricsApp(register: MetricsRegister, logger: FastifyBaseLogger): FastifyInstance {
   const app = createInternalApp(logger, { max: 100, maxPerAddress: 50 });

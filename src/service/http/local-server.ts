@@ -9,19 +9,19 @@ import { isLoopbackHost } from "../../util/loopback.ts";
 import { createNowAndThen } from "../../util/now-and-then.ts";
 import { escapeControls } from "../../util/text.ts";
 
-/** Addresses that mean every one of the machine. */
+/** Addresses that stand for every address of the machine. */
 const wildcards: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
-/** The address that a server was asked to listen on, and names besides it that callers may use for it. */
+/** The address that a server listens on, and other names that callers may use for it. */
 export type Listening = { host: string; allowHosts?: readonly string[] | undefined };
 
 /**
- * Answers 403 to requests of web pages on the routes of this scope: those whose `Origin` is neither of this machine nor
- * of the address listened on, and those whose `Host` is a foreign name, which a page gets there by DNS
- * rebinding. Without it every page in a browser on this machine could act here. Programs send no `Origin`.
+ * Answers 403 to requests of foreign web pages on the routes of this scope: if `Origin` is neither this machine nor the
+ * address listened on, or if `Host` is a foreign name, as after DNS rebinding. Without this, every page in a browser on
+ * this machine could act here. Programs send no `Origin`.
  *
- * Where the server listens on every address (0.0.0.0), callers may name any IP address, but no name besides `localhost`
- * and those that were allowed.
+ * If the server listens on every address (0.0.0.0), callers may use any IP address, but no name except `localhost` and
+ * the allowed ones.
  */
 export function refuseForeign(scope: FastifyInstance, listening: Listening): void {
   scope.addHook("onRequest", (request, reply, done) => {
@@ -32,8 +32,8 @@ export function refuseForeign(scope: FastifyInstance, listening: Listening): voi
 }
 
 /**
- * {@link refuseForeign} for the facilitator's own routes, where the server listens on a loopback address alone: a page that got
- * there by DNS rebinding could settle payments otherwise. Pages of `corsOrigins` may call them.
+ * {@link refuseForeign} for the facilitator's own routes, if the server listens on a loopback address only: otherwise a
+ * page could settle payments by DNS rebinding. Pages of `corsOrigins` may call them.
  */
 export function refuseForeignOnLoopback(
   app: FastifyInstance,
@@ -43,7 +43,7 @@ export function refuseForeignOnLoopback(
   const nowAndThen = createNowAndThen();
   app.addHook("onRequest", (request, reply, done) => {
     const { host, origin } = request.headers;
-    // Browsers always send it; programs that speak HTTP/1.0 need not.
+    // Browsers always send it; programs using HTTP/1.0 may not.
     if (host === undefined) return done();
     const isAllowed = origin !== undefined && (corsOrigins === "*" || corsOrigins?.includes(origin));
     const problem = foreign(isAllowed ? { host } : { host, origin }, listening);
@@ -57,10 +57,10 @@ export function refuseForeignOnLoopback(
   });
 }
 
-/** The paths that pages may be let in to. */
+/** The paths that pages can be allowed to call. */
 const isOfFacilitator = /^(\/v1)?\/(verify|settle|supported)\b/;
 
-/** The body of the answer to a request that {@link foreign} has a problem with. */
+/** The body of the answer to a request that {@link foreign} objects to. */
 export function describeRefusal(problem: string, { host, allowHosts = [] }: Listening) {
   const names = [...new Set([host, "localhost", "127.0.0.1", ...allowHosts])].join(", ");
   return {
@@ -74,7 +74,7 @@ export function describeRefusal(problem: string, { host, allowHosts = [] }: List
   };
 }
 
-/** The reason to refuse a request as another site's; undefined for the machine's own. */
+/** The reason to refuse a request as another site's; undefined if it comes from this machine. */
 export function foreign(
   { host: named, origin }: { host?: string | undefined; origin?: string | undefined },
   { host, allowHosts = [] }: Listening,
@@ -91,10 +91,10 @@ export function foreign(
   return undefined;
 }
 
-/** A name or address with or without a port, and nothing else of a URL, such as a user, path or fragment. */
+/** A name or address with an optional port, without other parts of a URL such as a user, path or fragment. */
 const isHost = /^[\w.:[\]-]+$/;
 
-/** The host of a URL in lower case, an IPv6 address without its brackets. */
+/** The host of a URL in lower case, an IPv6 address without brackets. */
 function hostnameOf(url: string): string | undefined {
   return URL.parse(url)?.hostname.replace(/^\[|\]$/g, "");
 }
@@ -104,9 +104,9 @@ function quote(text: string | undefined): string {
 }
 
 /**
- * Listens there and stops again, so that a start fails before anything else is started.
+ * Listens on a port and stops again, so that a start fails before anything else is started.
  *
- * @throws {KitError} when nothing can listen there: see {@link explainListenError}
+ * @throws {KitError} when it cannot listen there: see {@link explainListenError}
  */
 export async function requireFree(host: string, port: number): Promise<void> {
   const server = createServer();
@@ -120,7 +120,7 @@ export async function requireFree(host: string, port: number): Promise<void> {
   await once(server, "close");
 }
 
-/** The error of `listen` in words that say what to do; other errors as they are. */
+/** Turns an error of `listen` into one with advice; returns other errors as they are. */
 export function explainListenError(
   error: unknown,
   host: string,
@@ -169,12 +169,12 @@ export function controlRefusal(error: unknown): { status: number; message: strin
 const notRead = "The body is not JSON, or has a member __proto__ or constructor.prototype, which is refused";
 const empty = "The body is empty: send a JSON object, such as {}";
 
-/** As Fastify says it. */
+/** Recognizes Fastify's error for an empty body. */
 function isEmpty(error: unknown): boolean {
   return Reflect.get(Object(error), "code") === "FST_ERR_CTP_EMPTY_JSON_BODY";
 }
 
-/** Each wrong member and what is wrong with it, in a sentence. */
+/** Lists each invalid field and what is wrong with it. */
 function describeIssues(error: z.ZodError): string {
   return error.issues
     .map((issue) => `${issue.path.length === 0 ? "The body" : issue.path.join(".")}: ${sentenceOf(issue)}`)
@@ -190,9 +190,9 @@ const kinds: Readonly<Record<string, string>> = {
   string: "a string",
 };
 
-/** The sentence for an issue, if the schema has none of its own. */
+/** The text for an issue, if the schema does not define one. */
 function sentenceOf(issue: z.core.$ZodIssue): string {
-  // Sentences of our own begin with a small letter.
+  // Texts from our schemas begin with a lowercase letter.
   if (/^[a-z]/.test(issue.message)) return issue.message;
   switch (issue.code) {
     case "invalid_type":
@@ -221,7 +221,7 @@ function has(origin: string): string {
   return origin === "array" ? "have a number of entries of" : "be";
 }
 
-/** A route of a local server besides those of the facilitator, for the OpenAPI document. */
+/** A route of a local server in addition to the facilitator's, for the OpenAPI document. */
 export type LocalRoute = {
   /** `operationId`, from which clients are generated. */
   id: string;
@@ -234,7 +234,7 @@ export type LocalRoute = {
   status?: 200 | 204;
 };
 
-/** The paths of an OpenAPI document, of routes by method and path: `POST /__scenario`. */
+/** The paths of an OpenAPI document, from routes by method and path, such as `POST /__scenario`. */
 export function describeRoutes(routes: Readonly<Record<string, LocalRoute>>): Record<string, object> {
   const paths: Record<string, object> = {};
   for (const [route, described] of Object.entries(routes)) {

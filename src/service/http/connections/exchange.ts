@@ -6,16 +6,16 @@ import type { DeliveryFate } from "../../../observe/channels/channels.ts";
 import type { ServiceLog } from "../../../observe/log/logger.ts";
 import type { Delivery } from "../../facilitator/settle-result.ts";
 
-/** How a request and its answer ended: the answer was written, or can no longer be. */
+/** How an exchange ended: the answer was written, or can no longer be. */
 export type ExchangeEnd = "written" | "cut";
 
 /** One request and its answer. */
 export type HttpExchange = {
   /** Undefined while the answer may still be written. */
   readonly end: ExchangeEnd | undefined;
-  /** Calls `act` once it has ended; at once when it has already. */
+  /** Calls `act` once it has ended; at once if it already has. */
   onEnd(act: (end: ExchangeEnd) => void): void;
-  /** Calls `act` once the answers to all requests before it are written, so that its own can be; at once when they are. */
+  /** Calls `act` once the answers to all earlier requests are written, so that this one can be; at once if they are. */
   onCurrent(act: () => void): void;
 };
 
@@ -27,16 +27,16 @@ type OpenExchange = {
 };
 
 type Connection = {
-  /** Exchanges whose answers are still to be written, in the order of their requests. */
+  /** Exchanges whose answers are not written yet, in the order of their requests. */
   exchanges: Set<OpenExchange>;
-  /** Called once there are none. */
+  /** Called once no exchange is left. */
   onceIdle: (() => void)[];
   onActivity: (isBusy: boolean) => void;
 };
 
 const connections = new WeakMap<Socket, Connection>();
 
-/** One listener for all that goes over a connection, however many requests are pipelined on it. */
+/** One listener per connection, however many requests are pipelined on it. */
 function connectionOf(socket: Socket): Connection {
   const known = connections.get(socket);
   if (known !== undefined) return known;
@@ -54,7 +54,7 @@ function connectionOf(socket: Socket): Connection {
 
 /**
  * Follows an exchange from its request on. The response's own `close` is not enough: of pipelined requests only the
- * first has a response that knows its connection, and the others would never learn that it was closed.
+ * first has a response that knows its connection, so the others would never learn that it was closed.
  */
 export function followExchange(request: IncomingMessage, response: ServerResponse): HttpExchange {
   const connection = connectionOf(request.socket);
@@ -68,7 +68,7 @@ export function followExchange(request: IncomingMessage, response: ServerRespons
     whenCurrent: [],
     end() {
       if (ended !== undefined) return;
-      // A response counts as finished although its last write has failed.
+      // A response counts as finished even if its last write has failed.
       ended = response.writableFinished && !(request.socket.errored instanceof Error) ? "written" : "cut";
       exchanges.delete(exchange);
       for (const act of acts) act(ended);
@@ -100,12 +100,12 @@ export function followExchange(request: IncomingMessage, response: ServerRespons
   };
 }
 
-/** Calls `act` when the first request of an idle connection arrives, and when the last one's answer has ended. */
+/** Calls `act` when the first request on an idle connection arrives, and when the last answer has ended. */
 export function onActivity(socket: Socket, act: (isBusy: boolean) => void): void {
   connectionOf(socket).onActivity = act;
 }
 
-/** The exchange of a busy connection whose answer is the next to be written, or is being written. */
+/** The exchange of a busy connection whose answer is being written, or is next. */
 export function currentExchange(
   socket: Socket,
 ): { request: IncomingMessage; response: ServerResponse } | undefined {
@@ -114,8 +114,8 @@ export function currentExchange(
 }
 
 /**
- * Calls `act` once all requests that have completely arrived on this connection are answered; at once when they are.
- * Nothing more can be read from it then, so a partly arrived request ends here.
+ * Calls `act` once all complete requests on this connection are answered; at once if they are. Nothing more can be read
+ * from it then, so a partial request ends here.
  */
 export function afterWholeRequests(socket: Socket, act: () => void): void {
   const { exchanges, onceIdle } = connectionOf(socket);
@@ -124,30 +124,30 @@ export function afterWholeRequests(socket: Socket, act: () => void): void {
   else onceIdle.push(act);
 }
 
-/** How long the last byte of a success is held back, in milliseconds: longer than a reset takes from a near peer. */
+/** How long the last byte of a success is held back, in milliseconds: longer than a reset takes from a nearby peer. */
 const holdMs = 5;
 
-/** The system's own addresses for callers on the same machine. */
+/** Loopback addresses, used by callers on the same machine. */
 const loopback: ReadonlySet<string | undefined> = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
 /**
- * Has the answer to a request, a success, written so that it is known whether the caller can have it: all but its last
- * byte, and that byte a moment later. A peer that has crashed or no longer waits resets the connection at the first part;
- * without the last byte the peer has no complete answer, so it is lost for certain and may be given to a repeat. Once
- * all is written it is delivered, whatever becomes of the connection: proxies reset those they no longer need, right after
- * they have read the answer. See docs/decisions/0016-delivery.md.
+ * Writes the answer to a request, a success, in a way that shows if the caller can have it: all but the last byte, and
+ * that byte a moment later. A peer that has crashed or no longer waits resets the connection on the first part. Without
+ * the last byte its answer is incomplete, so the success is certainly lost and may be given to a repeat. Once
+ * everything is written, it counts as delivered, whatever happens to the connection: proxies reset connections that
+ * they no longer need right after reading the answer. See docs/decisions/0016-delivery.md.
  *
- * A peer that sends no more may have left since the first part, and its reset shows only when something is written: it
- * gets the byte before the last by itself.
+ * A peer that stopped sending may have left since the first part, and its reset shows only on a write: so it gets the
+ * second-to-last byte separately.
  *
- * The reset of a peer on the same machine is there before the write of the first part returns. Where no proxy stands in
- * between, which would have to bring the news first, it is looked for at once.
+ * The reset of a peer on the same machine arrives before the write of the first part returns. If no proxy stands in
+ * between, which would have to forward it first, it is checked for at once.
  *
- * The last question before it is complete is whether this process stood still meanwhile, so that it is not due any more.
- * Then the connection is cut, as if the process had died.
+ * The last check before the answer is complete is whether the success is still due: this process may have been
+ * suspended meanwhile. If it is not, the connection is cut, as if the process had died.
  *
- * The end of the response is where the framework hands over the whole body. A stream of two parts would do as well, and
- * takes three times as long.
+ * This overrides the response's `end`, to which the framework passes the whole body. A stream of two parts would work
+ * too, but takes three times as long.
  */
 export function holdLastByte(
   { raw, request: { exchange } }: FastifyReply,
@@ -157,9 +157,9 @@ export function holdLastByte(
   const { end } = raw;
   raw.end = (body: unknown) => {
     raw.end = end;
-    // Other plugins may have made a stream of it, which has been written by now.
+    // Other plugins may have turned it into a stream, which has been written by now.
     if (typeof body !== "string" && !Buffer.isBuffer(body)) return raw.end();
-    // As text it is JSON: its last bytes are its last characters.
+    // A string is JSON, so its last bytes are its last characters.
     raw.write(body.slice(0, -2));
     exchange.onCurrent(async () => {
       await resetsAreRead(noProxies && isBesideUs(raw.req));
@@ -169,7 +169,7 @@ export function holdLastByte(
         written = -1;
         await resetsAreRead(false);
       }
-      // If that is unknown, the next request finds it out.
+      // If that is unknown, the next request finds out.
       if (!(await isDue().catch(() => false))) raw.destroy();
       if (!raw.destroyed) raw.end(body.slice(written));
     });
@@ -177,19 +177,19 @@ export function holdLastByte(
   };
 }
 
-/** Returns true if the answer goes to a program on the same machine that has not stopped sending. */
+/** Returns true if the caller is on the same machine and has not stopped sending. */
 function isBesideUs({ socket }: IncomingMessage): boolean {
   return loopback.has(socket.remoteAddress) && !socket.readableEnded;
 }
 
-/** Resolves when resets that have arrived by now, or within a moment where they may be on their way, are read. */
+/** Resolves when resets that have arrived are read; if they may still be on their way, waits a moment first. */
 async function resetsAreRead(areHere: boolean): Promise<void> {
-  // Sockets are read in between two such turns, and in between a timer and one.
+  // Sockets are read between two such turns, and between a timer and a turn.
   await (areHere ? setImmediate() : sleep(holdMs));
   await setImmediate();
 }
 
-/** Records whether a success was delivered: when all of it was written, and no error in its place; lost otherwise. */
+/** Records the fate of a success: delivered if all of it was written, and no error instead; otherwise lost. */
 export function followDelivery(
   { raw, request: { exchange } }: FastifyReply,
   delivery: Delivery,

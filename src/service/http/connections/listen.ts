@@ -5,7 +5,7 @@ import type { FastifyInstance } from "fastify";
 import { type Route, type RouteName, routes } from "../../../protocol/routes.ts";
 import { currentExchange } from "./exchange.ts";
 
-/** How long the server waits for its clients, in milliseconds. Nothing here limits how long a settle may take. */
+/** How long the server waits for its clients, in milliseconds. None of these limits the duration of a settle. */
 export type Timeouts = {
   /** For the request line and the headers. */
   headersMs: number;
@@ -13,16 +13,16 @@ export type Timeouts = {
   requestMs: number;
   /** For the next request on an open connection. */
   keepAliveMs: number;
-  /** For the client to read: a connection to which nothing more could be written for that long is closed. */
+  /** For the client to read: a connection is closed if nothing could be written to it for this long. */
   stalledMs: number;
-  /** How often the others are checked. */
+  /** How often the other limits are checked. */
   checkMs: number;
 };
 
 /**
- * A request is about 1 KiB: a client that takes longer is slow on purpose, or has left. Connections stay open for longer
- * than load balancers keep theirs (usually 60 s): otherwise the balancer would send a request into a connection that is
- * just being closed.
+ * A request is about 1 KiB: a client that takes longer is slow on purpose, or has left. Connections are kept open for
+ * longer than load balancers keep theirs (usually 60 s). Otherwise a balancer could send a request on a connection that
+ * is just being closed.
  */
 export const defaultTimeouts: Timeouts = {
   headersMs: 10_000,
@@ -32,7 +32,7 @@ export const defaultTimeouts: Timeouts = {
   checkMs: 2_000,
 };
 
-/** The time-outs that Node keeps, as options of a Fastify server. */
+/** The timeouts that Node enforces, as options of a Fastify server. */
 export function serverTimeouts({ headersMs, requestMs, keepAliveMs, checkMs }: Timeouts) {
   return {
     requestTimeout: requestMs,
@@ -41,15 +41,15 @@ export function serverTimeouts({ headersMs, requestMs, keepAliveMs, checkMs }: T
   };
 }
 
-/** Where a route is, as Fastify writes parameters. */
+/** The paths of a route, with Fastify's syntax for parameters. */
 export function urlsOf(name: RouteName): readonly string[] {
   const { paths }: Route = routes[name];
   return paths.map((path) => path.replace(/\{(\w+)\}/g, ":$1"));
 }
 
 /**
- * For Fastify's `schemaController`: no route has a schema for it, since bodies are read by zod. Its compilers are loaded
- * even so unless others are given, which takes a twentieth of the start.
+ * For Fastify's `schemaController`: routes have no schemas, since zod reads the bodies. Without this, Fastify would
+ * load its compilers anyway, which takes a twentieth of the start.
  */
 export const noSchemas = {
   compilersFactory: { buildValidator: () => refuseSchema, buildSerializer: () => refuseSchema },
@@ -60,22 +60,22 @@ function refuseSchema(): never {
 }
 
 /**
- * Sockets that listen on the port of a server, besides its own. The event loop takes one new connection a turn from each
- * socket, however many are waiting: with a single one, a burst of callers is let in as slowly as the turns of a busy
- * process come, and the work of each is done alone. Sixteen let it in sixteen at a time.
+ * The number of sockets that listen on a server's port in addition to its own. Per turn, the event loop accepts one new
+ * connection per socket, however many are waiting. With one socket, a burst of callers is accepted only as fast as a
+ * busy process turns, and each is handled alone. With sixteen, sixteen are accepted at a time.
  */
 const furtherSockets = 15;
 
 const acceptors = new WeakMap<Server, readonly Server[]>();
 
 /**
- * Listens, where the system can (Linux) with several sockets on the one port. Gives the address as a URL.
+ * Listens on a port, with several sockets if the system supports it (Linux). Returns the address as a URL.
  *
- * @throws Error as `listen` of a server does: with the code `EADDRINUSE` where the port is taken
+ * @throws Error as a server's `listen` does: with the code `EADDRINUSE` if the port is in use
  */
 export async function listen(app: FastifyInstance, address: { host: string; port: number }): Promise<string> {
   if (!(await canShare(address.host))) return app.listen(address);
-  // Sockets that share a port do not notice others that do: whether it is free is found out without sharing.
+  // Sockets that share a port do not notice each other, so whether the port is free is tested without sharing.
   if (address.port !== 0) await tryToListen(address);
   const shared = { ...address, reusePort: true };
   const origin = await app.listen(shared);
@@ -87,7 +87,7 @@ export async function listen(app: FastifyInstance, address: { host: string; port
   acceptors.set(app.server, further);
   await Promise.all(
     further.map(async (server) => {
-      // One socket less is no reason not to start.
+      // A missing extra socket is no reason not to start.
       server.on("error", () => {});
       server.listen({ host: own.address, port: own.port, reusePort: true });
       await once(server, "listening").catch(() => {});
@@ -96,14 +96,14 @@ export async function listen(app: FastifyInstance, address: { host: string; port
   return origin;
 }
 
-/** Closes the further sockets of a server; resolves when their connections have ended. */
+/** Closes the extra sockets of a server; resolves when their connections have ended. */
 export async function closeFurtherSockets(server: Server): Promise<void> {
   const further = acceptors.get(server) ?? [];
   acceptors.delete(server);
   await Promise.all(further.map((one) => new Promise((resolve) => one.close(resolve))));
 }
 
-/** Returns true if sockets of this system can share a port, each with its part of the new connections. */
+/** Returns true if sockets of this system can share a port, each accepting part of the new connections. */
 async function canShare(host: string): Promise<boolean> {
   return (
     process.platform === "linux" &&
@@ -122,21 +122,21 @@ async function tryToListen(address: { host: string; port: number; reusePort?: tr
   await once(server, "close");
 }
 
-/** The pauses between two interim answers, in milliseconds: each is twice the one before. */
+/** The pauses between two interim responses, in milliseconds: each is twice the previous one. */
 const firstPauseMs = 25;
 const longestPauseMs = 2_000;
 
 /**
- * Has clients answered that send no more (FIN) after their request, as `nc -N` and some load balancers do. Without a
- * request under way their connection is ended, as Node does by itself.
+ * Answers clients that close their sending side (FIN) after their request, as `nc -N` and some load balancers do.
+ * Without a request in progress, their connection is ended, as Node does by default.
  *
- * A client that has left says the same as one that only sends no more. Which it is shows when something is written: the
- * system of the one that has left refuses it with a reset. So interim answers (102, RFC 2518) are written until the
- * answer is there; clients skip them. Nothing is read from such a connection any more, so that the reset shows only at
- * the write after it. HTTP/1.0 has no interim answers: there the request ends with the connection, as nginx means it.
+ * A client that has left looks the same as one that only stopped sending. They differ when something is written: the
+ * system of a client that has left answers with a reset. So interim responses (102, RFC 2518), which clients skip, are
+ * written until the answer is ready. Nothing is read from such a connection anymore, so a reset shows only at the next
+ * write. HTTP/1.0 has no interim responses: there the request ends with the connection, as in nginx.
  */
 export function answerHalfClosed(server: HttpServer): void {
-  // Node has the property, and @types/node does not.
+  // Node has this property, but @types/node does not.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.on("connection", (socket: Socket) => socket.once("end", () => askWhetherItReads(socket)));
 }

@@ -5,35 +5,35 @@ import { ProblemError } from "../problems/problem-error.ts";
 import { currentExchange, followExchange, type HttpExchange, onActivity } from "./exchange.ts";
 import { answerHalfClosed, closeFurtherSockets, type Timeouts } from "./listen.ts";
 
-/** How many connections may be open at a time. Beyond that, idle ones are closed for new ones. */
+/** How many connections may be open at the same time. Beyond that, idle ones are closed to make room for new ones. */
 export type ConnectionLimits = {
   max: number;
-  /** From one address (a /64 of IPv6). Behind a proxy that is the proxy's. */
+  /** The limit per address (per /64 for IPv6). Behind a proxy, that is the proxy's address. */
   maxPerAddress: number;
 };
 
 type Group = {
   size: number;
-  /** Those without a request under way, longest idle first, and how many bytes each had read when it became idle. */
+  /** Connections without a request in progress, longest idle first, and the bytes each had read when it became idle. */
   idle: Map<Socket, number>;
 };
 
-/** How many connections with a partly arrived request are skipped in search of an idle one. */
+/** How many connections with a partial request are skipped in search of an idle one. */
 const maxPassedOver = 16;
 
 /**
- * Knows every open connection. At a limit the longest idle connection makes room for a new one: of the same address at
- * the limit of an address, of the address with the most connections at the limit of all. So an address that opens many
- * and uses few cannot keep others out. Only where all are in use is the new one closed.
+ * Tracks every open connection. At a limit the longest idle connection is closed for a new one: at the limit per
+ * address one of the same address, at the total limit one of the address with the most connections. So an address that
+ * opens many and uses few cannot keep others out. The new one is closed only if all are in use.
  */
 function createOpenConnections(limits: ConnectionLimits | undefined) {
   const groups = new Map<string, Group>();
   const busy = new Set<Socket>();
-  /** How much was written to a connection, and since when nothing more. */
+  /** The bytes written to a connection, and since when that number is unchanged. */
   const progress = new WeakMap<Socket, { bytesWritten: number; since: number }>();
   let size = 0;
 
-  /** Returns true if there is room for a connection; may close an idle one for it. */
+  /** Returns true if there is room for a connection; may close an idle one to make it. */
   function makeRoom(group: Group): boolean {
     if (limits === undefined) return true;
     if (group.size >= limits.maxPerAddress && !closeLongestIdle(group)) return false;
@@ -51,7 +51,7 @@ function createOpenConnections(limits: ConnectionLimits | undefined) {
     return unfinished !== undefined && close(unfinished, group);
   }
 
-  /** Closes an idle connection, and forgets it at once, since its place is taken before its close event. */
+  /** Closes an idle connection, and forgets it at once, since its room is needed before its close event. */
   function close(socket: Socket, group: Group): true {
     forget(socket, group);
     socket.destroy();
@@ -95,7 +95,7 @@ function createOpenConnections(limits: ConnectionLimits | undefined) {
       });
     },
 
-    /** Closes connections whose peer does not read: for `stalledMs` nothing of an answer could be written. */
+    /** Closes connections whose peer does not read: none of a response could be written for `stalledMs`. */
     closeStalled(stalledMs: number): void {
       const time = performance.now();
       for (const socket of busy) {
@@ -108,7 +108,7 @@ function createOpenConnections(limits: ConnectionLimits | undefined) {
       }
     },
 
-    /** Closes connections that carry nothing, and those on which a request has arrived in part if asked to. */
+    /** Closes connections that carry nothing and, with `unfinishedToo`, those with a partial request. */
     closeIdle({ unfinishedToo }: { unfinishedToo: boolean }): void {
       for (const { idle } of groups.values()) {
         for (const [socket, bytesRead] of idle) {
@@ -122,9 +122,8 @@ function createOpenConnections(limits: ConnectionLimits | undefined) {
 }
 
 /**
- * The name under which requests from an address are counted together: the address itself, and for IPv6 its /64, of
- * which every host has a whole one to choose from. Text that is not an address, which a trusted proxy may pass on, is
- * "unknown".
+ * The name under which requests from an address are counted: the address itself, or for IPv6 its /64, since every host
+ * can pick any address in its own. Anything that is not an address, which a trusted proxy may pass on, is "unknown".
  */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined) return "unknown";
@@ -141,18 +140,19 @@ export function addressGroup(address: string | undefined): string {
   return `${prefix.map((word) => word.toString(16)).join(":")}::/64`;
 }
 
-/** The 16-bit words of a part of an IPv6 address; one written as IPv4 stands for two. */
+/** The 16-bit words of a part of an IPv6 address; one written as IPv4 counts as two. */
 function words(text: string): number[] {
   if (text === "") return [];
   return text.split(":").flatMap((word) => (word.includes(".") ? [0, 0] : [Number.parseInt(word, 16)]));
 }
 
-/** Each connection costs some KB and a file descriptor, and buyers do not connect to a facilitator themselves. */
+/** Each connection costs some KB and a file descriptor, and buyers do not connect to a facilitator directly. */
 const mostConnections = 10_000;
 
 /**
- * How many connections a process may have open, by its file descriptors: a quarter of those, 128 at least, are left for
- * the database and for requests to nodes, without which no connection is of use. One address may take three quarters.
+ * The number of connections that a process may have open, by its file descriptors: a quarter of them, at least 128, is
+ * left for the database and for requests to nodes, without which connections are useless. One address may use three
+ * quarters.
  */
 export function connectionCapacity(openFiles: number | undefined): ConnectionLimits {
   const left = openFiles === undefined ? mostConnections : openFiles - Math.max(128, openFiles / 4);
@@ -160,7 +160,10 @@ export function connectionCapacity(openFiles: number | undefined): ConnectionLim
   return { max, maxPerAddress: Math.ceil(max * 0.75) };
 }
 
-/** The same for a server of this machine, whose callers all have the one address: it may take every place. */
+/**
+ * Like {@link connectionCapacity} for a server whose callers are all on this machine: their one address may use every
+ * connection.
+ */
 export function localConnectionCapacity(openFiles: number | undefined): ConnectionLimits {
   const { max } = connectionCapacity(openFiles);
   return { max, maxPerAddress: max };
@@ -172,17 +175,18 @@ declare module "fastify" {
   }
 }
 
-/** How often a closing server looks for connections to close, in milliseconds. */
+/** How often a closing server checks for connections to close, in milliseconds. */
 const closingCheckMs = 100;
 
-/** How long a closing server waits for requests that have arrived in part, and for readers that stalled. */
+/** How long a closing server waits for partial requests and for stalled readers, in milliseconds. */
 const closingPatienceMs = 2_000;
 
 /**
- * Follows every connection and what goes over it, bounds their number, and drops those whose peer does not read.
+ * Tracks every connection and its exchanges, limits the number of connections, and drops those whose peer does not
+ * read.
  *
- * A server that closes waits for all of its connections, which clients keep open for minutes: those that carry nothing
- * are closed at once, the others as soon as their last answer is written.
+ * A closing server waits for all of its connections, which clients keep open for minutes. So connections that carry
+ * nothing are closed at once, and the others as soon as their last answer is written.
  */
 export const connections = fp<{
   limits: ConnectionLimits | undefined;

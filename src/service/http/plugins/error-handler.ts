@@ -19,8 +19,8 @@ declare module "fastify" {
 }
 
 /**
- * The one place where an error becomes an answer: a problem of RFC 9457 with the x402 members of its route. Paths that
- * no route answers are errors as well. Registered before the routes.
+ * The only place where an error becomes an answer: an RFC 9457 problem with the x402 members of its route. Paths
+ * without a route are errors too. Register it before the routes.
  */
 export const errorHandler = fp(async (app) => {
   const allowedMethods = collectAllowedMethods(app);
@@ -37,7 +37,7 @@ export const errorHandler = fp(async (app) => {
       ...(operation && { situation: situationOfProblem(operation, status) }),
     };
     if (status >= 500 && !(error instanceof ProblemError)) {
-      // A node's failure is no bug of the service, and one that no caller waits for any more is no trouble.
+      // A node's failure is not a bug of the service, and does not matter once the caller has left.
       const isForeseen = error instanceof UndeterminedError;
       const level = !isForeseen ? "error" : request.exchange.end === "cut" ? "debug" : "warn";
       request.log[level]({ ...logFieldsOf(request), err: error }, "no verdict");
@@ -79,8 +79,8 @@ export const errorHandler = fp(async (app) => {
 });
 
 /**
- * Answers requests for paths that no route answers before their body is read: nothing in it could make a difference.
- * Registered after what limits requests.
+ * Answers requests for unknown paths before their body is read, since nothing in it could matter. Register it after the
+ * plugins that limit requests.
  */
 export const refuseUnknownPaths = fp(async (app) => {
   app.addHook("onRequest", (request, reply, done) => {
@@ -89,7 +89,7 @@ export const refuseUnknownPaths = fp(async (app) => {
   });
 });
 
-/** Answers HTTP requests that the router cannot route: a malformed or overlong path. Fastify runs no hook for them. */
+/** Answers HTTP requests that the router cannot route: a malformed or overlong path. Fastify runs no hooks for them. */
 export function answerUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   const problem = classify(
     error.code === "FST_ERR_MAX_PARAM_LENGTH"
@@ -105,8 +105,8 @@ export function answerUnroutable(error: FastifyError, request: FastifyRequest, r
 }
 
 /**
- * Collects the methods of routes that are registered from now on, except those with a wildcard. Gives the function that tells
- * the methods of a path; none where there is no such path.
+ * Collects the methods of routes registered from now on, except those with a wildcard. Returns a function that lists
+ * the methods of a path; none if there is no such path.
  */
 function collectAllowedMethods(app: FastifyInstance) {
   const routes = new Map<string, { matches: RegExp; methods: Set<string> }>();
@@ -122,7 +122,7 @@ function collectAllowedMethods(app: FastifyInstance) {
   };
 }
 
-/** `/v1/settlements/:id`, with or without a slash at its end. */
+/** A pattern such as that of `/v1/settlements/:id`, with or without a trailing slash. */
 function patternOf(url: string): RegExp {
   const parts = url
     .split("/")

@@ -9,42 +9,42 @@ import { ProblemError } from "../problems/problem-error.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Requests that are counted apart from others, so that a flood of one kind leaves places for the other kinds. */
+    /** Counts these requests separately, so that a flood of one kind leaves room for the others. */
     countedAs?: "documents" | "probes";
-    /** For probes: they cost nothing, and must be answered during a flood too. */
+    /** For probes: they cost nothing, and must be answered even during a flood. */
     unlimited?: boolean;
   }
 }
 
-/** How much the process does at a time before it refuses requests. */
+/** How much the process handles at the same time before it refuses requests. */
 export type PressureLimits = {
-  /** Settles that may wait for their outcome at a time; each takes some 20 KB. */
+  /** The maximum number of settles that wait for their outcome; each takes some 20 KB. */
   maxSettles: number;
-  /** Verifies that may be under way at a time. */
+  /** The maximum number of verifies in progress. */
   maxVerifies: number;
-  /** Other requests that may be under way at a time, until their answer is read; probes have as many places again. */
+  /** The maximum number of other requests in progress, until their answer is read; probes have the same limit separately. */
   maxOthers: number;
   /**
-   * The part of these places that one organization may take, of those that the others leave: with 7/8, it always leaves
-   * an eighth of them. 1 for all.
+   * The share of the slots left by others that one organization may use: with 7/8, it always leaves an eighth of them.
+   * 1 for all.
    */
   organizationShare: number;
-  /** Turns of the event loop may be late by this much, in milliseconds. */
+  /** The maximum delay of the event loop, in milliseconds. */
   maxLagMs: number;
 };
 
 type Kind = "verify" | "settle" | "documents" | "probes" | "others";
 
-/** Documents are large, and people read them: few at a time are enough. */
+/** Documents are large and read by people: a few at a time are enough. */
 const maxDocuments = 32;
 
 const retryAfterSeconds = 2;
 
 /**
- * Refuses requests with 503 while the process is overloaded: before authentication when the event loop is late, and after
- * it when too many of their kind are under way, so that callers without a key cannot take up the places of payments. Nor
- * can one organization take all of them. Nothing was done for such a payment, so trying again is safe. Probes are answered
- * however late the event loop is. Without limits, only documents are limited.
+ * Refuses requests with 503 while the process is overloaded: before authentication if the event loop is late, and after
+ * it if too many requests of the same kind are in progress. So callers without a key cannot use up the slots of
+ * payments, and one organization cannot use all of them. Nothing was done for a refused payment, so it is safe to try
+ * again. Probes are answered however late the event loop is. Without limits, only documents are limited.
  */
 export const limitPressure = fp<{ limits: PressureLimits | undefined; metrics: Metrics }>(
   async (app, { limits, metrics }) => {
@@ -104,12 +104,12 @@ function overloaded(): ProblemError {
   return new ProblemError("overloaded", problemDetails.overloaded, { retryAfterSeconds });
 }
 
-/** How often the loop's turns are measured, and the time they take when nothing holds them up. */
+/** How often the event loop is sampled, and the duration of a sample if nothing delays it, in milliseconds. */
 const resolutionMs = 20;
 
 /**
- * Measures the delay of the event loop by its median: one long garbage collection is no reason to refuse requests, many
- * slow turns are.
+ * Measures the median delay of the event loop: one long garbage collection is no reason to refuse requests, many slow
+ * turns are.
  */
 function watchEventLoop(sampleMs = 1_000) {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });
@@ -121,7 +121,7 @@ function watchEventLoop(sampleMs = 1_000) {
   }, sampleMs).unref();
 
   return {
-    /** Milliseconds by which half of the turns of the last second, or of the last long one, were late. */
+    /** The median delay of the turns in the last second, or of the last long turn, in milliseconds. */
     get ms() {
       return ms;
     },
@@ -132,18 +132,18 @@ function watchEventLoop(sampleMs = 1_000) {
   };
 }
 
-/** How many requests are taken. */
+/** How many requests are accepted. */
 export type RateLimits = {
-  /** From one API key. */
+  /** Per API key. */
   key: Rate;
-  /** From one address (a /64 of IPv6), not counting those with a good key. */
+  /** Per address (per /64 for IPv6), not counting requests with a valid key. */
   address: Rate;
 };
 
 /**
- * Refuses requests that come too fast, with 429. Before its key is checked, a request counts for its address; a good key
- * takes that back and counts instead. So a flood without keys costs neither a hash nor a database query, and customers
- * behind one address do not use up each other's share.
+ * Refuses requests that come too fast, with 429. Before its key is checked, a request counts for its address; a valid
+ * key takes that back and counts instead. So a flood without keys costs neither a hash nor a database query, and
+ * customers behind one address do not use up each other's share.
  */
 export const limitRates = fp<RateLimits>(async (app, limits) => {
   const addresses = createTokenBuckets(limits.address);
@@ -174,31 +174,30 @@ function tooMany(what: string, { retryAfterSeconds }: Taken): ProblemError {
   });
 }
 
-/** The header fields of draft-ietf-httpapi-ratelimit-headers-06, which clients know best. */
+/** Writes the header fields of draft-ietf-httpapi-ratelimit-headers-06, the best known version. */
 function writeRateHeaders(reply: FastifyReply, { burst }: Rate, { remaining, fullInSeconds }: Taken): void {
   reply.header("ratelimit-limit", burst);
   reply.header("ratelimit-remaining", remaining);
   reply.header("ratelimit-reset", fullInSeconds);
 }
 
-/** How much is let through: `burst` at once, and `perSecond` in the long run. */
+/** The rate that is let through: `burst` at once, and `perSecond` in the long run. */
 export type Rate = { burst: number; perSecond: number };
 
-/** True if a bucket let one through, and its level. */
+/** The result of taking a token. */
 export type Taken = {
   allowed: boolean;
   /** How many more would be let through now. */
   remaining: number;
-  /** Until the bucket is full again, rounded up. */
+  /** Seconds until the bucket is full again, rounded up. */
   fullInSeconds: number;
-  /** Until one more is let through, rounded up; 0 when it is now. */
+  /** Seconds until the next one is let through, rounded up; 0 if it is now. */
   retryAfterSeconds: number;
 };
 
 /**
- * Token buckets, one per name, in bounded memory: of each it keeps one time, that at which it will be full again (GCRA). Names come
- * from outside, so at most `maxNames` are remembered; those that were idle for the longest go first, which fills their
- * buckets.
+ * Token buckets by name, in bounded memory: each keeps only the time at which it will be full again (GCRA). Names come
+ * from outside, so at most `maxNames` are kept. The longest idle are dropped first, which fills their buckets.
  */
 export function createTokenBuckets(
   { burst, perSecond }: Rate,
@@ -206,7 +205,7 @@ export function createTokenBuckets(
 ) {
   const tokenMs = 1_000 / perSecond;
   const capacityMs = burst * tokenMs;
-  /** Rounding must not refuse the last token of a full bucket. */
+  /** Keeps rounding from refusing the last token of a full bucket. */
   const slackMs = tokenMs / 1_000;
   const fullAt = createBoundedMap<string, number>(maxNames);
 

@@ -9,18 +9,18 @@ import { ProblemError } from "../problems/problem-error.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** The received part of the body; undefined before any of it was read. */
+    /** The part of the body received so far; undefined before any of it was read. */
     receivedBytes: ReceivedBytes | undefined;
   }
 }
 
-/** `isWhole` once the body has ended, and then `text` where it was read. */
+/** `isWhole` is true once the body has ended; then `text` is set if it was read. */
 type ReceivedBytes = { chunks: Buffer[]; length: number; isWhole: boolean; text?: string };
 
-/** How long a body that is refused is waited for, so that people can be shown what it was. */
+/** How long to wait for a refused body, in milliseconds, so that people can be shown what it was. */
 const peekMs = 200;
 
-/** Reads bodies of JSON as Fastify does, and keeps what came of those that cannot be read. */
+/** Reads JSON bodies like Fastify, and keeps what was received of bodies that cannot be read. */
 export const readBodies = fp(async (app) => {
   app.decorateRequest("receivedBytes", undefined);
   app.removeContentTypeParser("text/plain");
@@ -62,7 +62,7 @@ function describeCut(received: number, announced: number): string {
   return `The body was cut off: the connection ended after ${received}${all} bytes`;
 }
 
-/** Why a request whose connection has ended got no answer, where its body was cut off. */
+/** The reason why a request whose connection has ended got no answer, if its body was cut off. */
 export function cutOffBody({
   receivedBytes: received,
   headers,
@@ -73,8 +73,8 @@ export function cutOffBody({
 }
 
 /**
- * The problem with a text that is not read: where it stops being JSON, of which nothing is quoted, since it may hold a
- * secret. A compressed one is not looked into.
+ * The problem with text that is not valid JSON: the position of the error. Nothing is quoted, since it may contain a
+ * secret. Compressed bodies are not inspected.
  */
 function unreadable({ headers }: FastifyRequest, text: string): ProblemError {
   const encoding = headers["content-encoding"];
@@ -91,7 +91,7 @@ function textOf({ chunks, text }: ReceivedBytes): string {
   return chunks.length === 1 && only !== undefined ? only.toString() : Buffer.concat(chunks).toString();
 }
 
-/** The received body of a request, for people; undefined if there is none. */
+/** The received body of a request, for display; undefined if there is none. */
 export function receivedBody(request: FastifyRequest): ReceivedBody | undefined {
   const { receivedBytes: received, headers } = request;
   if (received === undefined || received.length === 0) return undefined;
@@ -100,7 +100,7 @@ export function receivedBody(request: FastifyRequest): ReceivedBody | undefined 
   return describeReceived(textOf(received), { bytes, isWhole, contentType });
 }
 
-/** Reads the beginning of a body that is refused unread. Never fails, and soon ends. */
+/** Reads the beginning of a body that is refused unread. Never fails, and ends soon. */
 export function peekAtBody(request: FastifyRequest): Promise<void> {
   const { raw } = request;
   if (request.receivedBytes !== undefined || raw.readableEnded || raw.destroyed) return Promise.resolve();

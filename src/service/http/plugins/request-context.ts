@@ -10,28 +10,31 @@ import { ProblemError } from "../problems/problem-error.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Names the service on the channels. */
+    /** Identifies the service on the channels. */
     serviceId: string;
-    /** `routeOptions`, which Fastify makes anew at every access. */
+    /** A copy of `routeOptions`, which Fastify rebuilds on every access. */
     route: Pick<FastifyRequest["routeOptions"], "url" | "config">;
-    /** The part of the payment that was read first; problems repeat it. */
+    /** The part of the payment that is read first; problems repeat it. */
     envelope: Envelope | undefined;
-    /** The network of the envelope, if it is a known one; the envelope may hold any text. */
+    /** The network of the envelope if it is a known one; the envelope may contain any text. */
     networkName: NetworkName | undefined;
-    /** The payment, where it is well formed. */
+    /** The payment, if it is well formed. */
     payment: PaymentRequest | undefined;
-    /** The organization that the API key belongs to; null where a route needs no key and none was sent. */
+    /** The organization that the API key belongs to; null if the route needs no key and none was sent. */
     caller: Caller | null;
   }
   interface FastifyContextConfig {
-    /** Which x402 members the problems of this route carry. */
+    /** Selects the x402 members in the problems of this route. */
     operation?: Operation;
-    /** True if the route needs an API key, or takes one when it is sent. By default keys are not looked at. */
+    /** Set if the route needs an API key, or accepts one. By default keys are ignored. */
     apiKey?: "required" | "optional";
   }
 }
 
-/** The members of a request that other plugins read; every answer has the caller's request id, or ours. Registered first. */
+/**
+ * Adds the fields of a request that other plugins read, and a request id to every answer: the caller's, or ours.
+ * Register it first.
+ */
 export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId }) => {
   app.decorateRequest("serviceId", serviceId);
   app.decorateRequest("route");
@@ -39,7 +42,7 @@ export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId 
   app.decorateRequest("networkName", undefined);
   app.decorateRequest("payment", undefined);
 
-  // Hooks call back instead of being async: every request runs all of them.
+  // Hooks use callbacks instead of being async, because every request runs all of them.
   app.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", callerRequestId(request.headers["x-request-id"]) ?? request.id);
     request.route = request.routeOptions;
@@ -47,18 +50,15 @@ export const requestContext = fp<{ serviceId: string }>(async (app, { serviceId 
   });
 });
 
-/** The allowed form of a caller's request id: it is logged, and sent back in a header. */
+/** The allowed form of a caller's request id, which is logged and sent back in a header. */
 const format = /^[\w.:~@/+=-]{1,128}$/;
 
-/** The `X-Request-Id` of a caller, where it is one that can be logged and sent back. */
+/** The caller's `X-Request-Id`, if it can be logged and sent back. */
 export function callerRequestId(header: string | string[] | undefined): string | undefined {
   return typeof header === "string" && format.test(header) ? header : undefined;
 }
 
-/**
- * Makes the logger of a request: every line has our own id, which is never the same for two requests, and the caller's
- * where there is one.
- */
+/** Makes the logger of a request: every line has our own id, which is unique, and the caller's if there is one. */
 export function createRequestLogger(
   logger: FastifyBaseLogger,
   bindings: object,
@@ -70,7 +70,7 @@ export function createRequestLogger(
 }
 
 /**
- * Security headers for browsers: the defaults of helmet 8. They never change, and helmet builds them for every request,
+ * Security headers for browsers: the defaults of helmet 8. They never change, but helmet builds them for every request,
  * which took a twentieth of a verify.
  */
 const headers = {
@@ -89,7 +89,7 @@ const headers = {
   "x-xss-protection": "0",
 };
 
-/** Puts the security headers on every answer; routes may set their own instead. */
+/** Adds the security headers to every answer; routes may override them. */
 export const securityHeaders = fp(async (app) => {
   app.addHook("onRequest", (_request, reply, done) => {
     reply.headers(headers);
@@ -97,7 +97,7 @@ export const securityHeaders = fp(async (app) => {
   });
 });
 
-/** Refuses HTTP/1.1 requests without a Host header, as RFC 9112 wants it, with a problem like any other. */
+/** Refuses HTTP/1.1 requests without a Host header, as RFC 9112 requires, with a regular problem. */
 export const requireHost = fp(async (app) => {
   app.addHook("onRequest", ({ raw }, _reply, done) => {
     if (raw.headers.host === undefined && raw.httpVersion === "1.1") {
@@ -110,15 +110,15 @@ export const requireHost = fp(async (app) => {
 const digits = Buffer.from("0123456789abcdef");
 const text = Buffer.from("00000000-0000-4000-8000-000000000000");
 
-/** Where the digits of each of the 16 bytes stand in the text. */
+/** The positions in the text of the digits of each of the 16 bytes. */
 const places = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 const random = Buffer.alloc(256 * places.length);
 let used = random.length;
 
 /**
- * A random UUID (version 4) as one string. That of `crypto.randomUUID` is put together of some seventeen strings, all of which
- * stay in memory with it: too many where ids of thousands of requests are kept.
+ * Makes a random UUID (version 4) as one flat string. The result of `crypto.randomUUID` consists of some seventeen
+ * strings that all stay in memory with it: too many if ids of thousands of requests are kept.
  */
 export function createUuid(): string {
   if (used === random.length) {
@@ -136,13 +136,13 @@ export function createUuid(): string {
   return text.toString("latin1");
 }
 
-/** The caller that a request without a key acts for; null for none. */
+/** Returns the caller that a request without a key acts for; null for none. */
 export type CallerWithoutKey = () => Promise<Caller | null>;
 
 /**
- * Reads `Authorization: <key>` or `Authorization: Bearer <key>` on routes that ask for it. Runs before the body is
- * read. A key that is not accepted has the same 401 whatever is wrong with it; one that is missing, a variable that was not
- * set, and what no key can be, are said to be that.
+ * Reads `Authorization: <key>` or `Authorization: Bearer <key>` on routes that use it. Runs before the body is read. A
+ * rejected key always gets the same 401, whatever the reason; but a missing key, an unset variable and text that cannot
+ * be a key are reported as such.
  */
 export const authentication = fp<{
   organizations: Organizations;
@@ -154,7 +154,7 @@ export const authentication = fp<{
     const { apiKey } = request.route.config;
     const header = request.headers.authorization;
     if (apiKey === undefined || (apiKey === "optional" && header === undefined)) return;
-    // A client that is built with an API key sends the header, also where the key is empty.
+    // A client built with an API key sends the header even if the key is empty.
     if (/^(Bearer)? *$/i.test(header ?? "") && callerWithoutKey !== undefined) {
       request.caller = await callerWithoutKey();
       if (request.caller !== null) return;

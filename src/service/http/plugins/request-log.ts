@@ -17,9 +17,9 @@ import { cutOffBody, receivedBody } from "./read-bodies.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** How it ended; undefined while it has not. */
+    /** The result of the request; undefined while it is in progress. */
     result: RequestResult | undefined;
-    /** The body of the answer to a verify or settle, where someone listens. */
+    /** The body of the answer to a verify or settle, kept if the channel has subscribers. */
     answer: string | undefined;
   }
 }
@@ -27,10 +27,10 @@ declare module "fastify" {
 /** Not logged by default, like probes: a flood must not fill the disk. The metrics count them. */
 const floods: readonly (string | undefined)[] = ["too-many-requests", "overloaded"];
 
-/** The status that counts requests whose caller left before the answer; it is never sent. */
+/** Counts requests whose caller left before the answer; this status is never sent. */
 const callerLeft = 499;
 
-/** One line in the log per request, and its place in the metrics, once it is over. */
+/** Logs one line per finished request, and counts it in the metrics. */
 export const logRequests = fp<{ metrics: Metrics }>(async (app, { metrics }) => {
   app.decorateRequest("result", undefined);
   app.decorateRequest("answer", undefined);
@@ -107,7 +107,7 @@ function describeRequest(request: FastifyRequest, reply: FastifyReply, end: Exch
 
 const noTraceHeaders: TraceHeaders = {};
 
-/** Only these two: others hold the API key. */
+/** Only these two: other headers contain the API key. */
 export function traceHeadersOf({ headers: { traceparent, tracestate } }: FastifyRequest): TraceHeaders {
   if (traceparent === undefined && tracestate === undefined) return noTraceHeaders;
   return { traceparent, tracestate };
@@ -126,8 +126,8 @@ export function logFieldsOf({ envelope, payment, networkName }: FastifyRequest):
 }
 
 /**
- * Logs what becomes of settlements behind the requests, so that one payment can be followed by its settlement id and the
- * hash of its transaction: signed, sent, mined, settled or failed.
+ * Logs the progress of settlements behind the requests, so that a payment can be followed by its settlement id and its
+ * transaction hash: signed, sent, mined, settled or failed.
  */
 export const logSettlements = fp<{ serviceId: string }>(async (app, { serviceId }) => {
   const { log } = app;
@@ -147,7 +147,7 @@ export const logSettlements = fp<{ serviceId: string }>(async (app, { serviceId 
   });
 });
 
-/** Steps that come again and again until a block is deep enough have no line. */
+/** Steps that repeat until a block is deep enough are not logged. */
 const transactionMessages: Partial<Record<TransactionStep["step"], string>> = {
   signed: "transaction signed",
   broadcast: "transaction sent",

@@ -18,15 +18,15 @@ import {
 import { afterWholeRequests } from "../connections/exchange.ts";
 import { createTlsWarning } from "../connections/tls-hello.ts";
 
-/** A problem as the answer shows it. */
+/** A problem as shown in the answer. */
 export type Classified = { kind: ProblemKind; detail: string; retryAfterSeconds?: number | undefined };
 
-/** There is no verdict, for a reason that the caller may read. */
+/** A request without a verdict, for a reason that the caller may read. */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
   readonly kind: ProblemKind;
   readonly retryAfterSeconds: number | undefined;
-  /** As errors of Fastify have it, for routes that answer in another form. */
+  /** Named as in Fastify's errors, for routes that answer in another format. */
   readonly statusCode: number;
 
   constructor(kind: keyof typeof problemKinds, detail: string, options: { retryAfterSeconds?: number } = {}) {
@@ -37,12 +37,12 @@ export class ProblemError extends Error {
   }
 }
 
-/** Where no better time is known. */
+/** Used if no better time is known. */
 const usualRetryAfterSeconds = 1;
 
 /**
- * Which problem an error is. Errors that do not say otherwise are "could not tell": their text stays inside, since
- * it may name hosts or internals.
+ * Classifies an error as a problem. Unknown errors are "undetermined", and their text is not shown, since it may
+ * contain hosts or internals.
  */
 export function classify(error: unknown): Classified {
   if (error instanceof ProblemError) {
@@ -67,7 +67,7 @@ export function classify(error: unknown): Classified {
   }
 }
 
-/** Errors whose message is for the caller. */
+/** Errors whose message is shown to the caller. */
 const foreseenErrors = [
   [ForbiddenError, "forbidden"],
   [GasBudgetError, "gasBudget"],
@@ -83,16 +83,16 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof Error && "statusCode" in error ? (error as FastifyError).statusCode : undefined;
 }
 
-/** How long a connection stays open after its last answer, so that the peer can read it. */
+/** How long a connection stays open after its last answer so that the peer can read it, in milliseconds. */
 const lingerMs = 500;
 
-/** Connections that got their answer: the parser reports an error for every further byte. */
+/** Connections that were answered: the parser reports an error for every further byte. */
 const answered = new WeakSet<Socket>();
 
 /**
- * Makes the answers of a server to what is not HTTP, before there is a request: 400, 408 for what comes too slowly, 431 for
- * headers that are too large. Requests that came in full before it on the connection are answered first; then the connection is
- * closed.
+ * Makes the handler for input that is not HTTP, before there is a request: it answers 400, or 408 if it comes too
+ * slowly, or 431 if the headers are too large. Complete requests before it on the connection are answered first; then
+ * the connection is closed.
  */
 export function createClientErrorHandler(log: ServiceLog): (error: ConnectionError, socket: Socket) => void {
   const warnOfTls = createTlsWarning(log);
@@ -104,7 +104,7 @@ export function createClientErrorHandler(log: ServiceLog): (error: ConnectionErr
     afterWholeRequests(socket, () => {
       if (!socket.writable) return;
       socket.end(answerUnreadableRequest(error.code, randomUUID()));
-      // Destroyed at once, with bytes of the peer unread, the connection would be reset under the answer.
+      // If destroyed at once with unread bytes of the peer, the connection would be reset before the answer is read.
       setTimeout(() => socket.destroy(), lingerMs).unref();
     });
   };

@@ -15,11 +15,11 @@ import { packageFile } from "../../../util/self-command.ts";
 import type { Facilitator } from "../../facilitator/facilitator.ts";
 import { urlsOf } from "../connections/listen.ts";
 
-/** The page may run its own script, which evaluates code, and may ask this service alone. */
+/** The page may run its own script, which evaluates code, and may send requests to this service only. */
 const pagePolicy =
   "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'";
 
-/** `GET /docs/`: a page to read `/openapi.json` with, and its script. */
+/** `GET /docs/`: a page for reading `/openapi.json`, and its script. */
 export const docsRoutes: FastifyPluginAsync = async (app) => {
   let files: ReturnType<typeof load> | undefined;
   const loadOnce = () => {
@@ -40,7 +40,7 @@ export const docsRoutes: FastifyPluginAsync = async (app) => {
 
 const scriptPath = "js/scalar.js";
 
-/** They are large and rarely read: they are read by the first visit, not by every start. */
+/** Read on the first visit and not on every start, since the files are large and rarely needed. */
 async function load() {
   const { page, script } = await readApiReference();
   const file = createStaticFile(script, {
@@ -60,12 +60,12 @@ function isVersioned(query: unknown, hash: string): boolean {
   return typeof query === "object" && query !== null && "v" in query && query.v === hash;
 }
 
-/** Callers keep the file for ever; for URLs that change with the content. */
+/** Callers keep the file forever; for URLs that change with the content. */
 export const immutable = "public, max-age=31536000, immutable";
-/** Callers ask each time whether it is still the same. */
+/** Callers check each time if the file has changed. */
 export const revalidate = "no-cache";
 
-/** Bytes written at a time. Slow readers hold slices of the one buffer, never copies. */
+/** Bytes written at a time. Slow readers hold slices of one buffer, never copies. */
 const partBytes = 64 * 1024;
 
 const compress = {
@@ -86,9 +86,9 @@ function createStaticFile(
   const encoded: Partial<Record<Encoding, Promise<Buffer>>> = {};
 
   return {
-    /** Names the content. */
+    /** Identifies the content. */
     hash,
-    /** Answers with the file, or with 304 where the caller has it. */
+    /** Answers with the file, or with 304 if the caller has it. */
     async send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
       const encoding = chooseEncoding(request.headers["accept-encoding"]?.toString());
       const etag = `"${hash}-${encoding}"`;
@@ -113,7 +113,10 @@ async function* partsOf(body: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-/** The smallest encoding that the caller accepts. Without a header it may be any (RFC 9110, 12.5.3), but curl decodes none then. */
+/**
+ * Chooses the smallest encoding that the caller accepts. Without a header any is allowed (RFC 9110, 12.5.3), but curl
+ * decodes none then.
+ */
 function chooseEncoding(accepted = "identity"): Encoding {
   const names = accepted
     .toLowerCase()
@@ -124,7 +127,7 @@ function chooseEncoding(accepted = "identity"): Encoding {
   return names.includes("gzip") ? "gzip" : "identity";
 }
 
-/** The page of `/docs` and its script, as `npm run build` leaves them. */
+/** The page of `/docs` and its script, as built by `npm run build`. */
 const folder = pathToFileURL(packageFile("dist/api-reference/"));
 
 /** @throws {KitError} in a checkout that was never built */
@@ -141,8 +144,8 @@ export async function readApiReference(): Promise<{ page: string; script: Buffer
 }
 
 /**
- * `GET /openapi.json`; made when it is first asked for. With an example, which serves once, it is made again for those who
- * ask after it was there: that takes a question to a node and a signature, which all who wait meanwhile share.
+ * `GET /openapi.json`, made on the first request. An example in it can be used once, so with one the document is made
+ * again for each later request. That takes a request to a node and a signature, shared by all who wait at that time.
  */
 export const openApiRoute: FastifyPluginAsync<{
   knownNetworks: NetworkRegistry;
@@ -166,7 +169,7 @@ export const openApiRoute: FastifyPluginAsync<{
   });
 };
 
-/** `GET /supported`: the kinds of payment that are taken, and after them those that are only claimed. */
+/** `GET /supported`: the kinds of payment that are accepted, followed by those that are only listed. */
 export const supportedRoute: FastifyPluginAsync<{
   facilitator: Facilitator;
   claims: readonly ClaimedKind[];

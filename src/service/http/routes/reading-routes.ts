@@ -27,7 +27,7 @@ import { urlsOf } from "../connections/listen.ts";
 import { callerOf } from "../plugins/request-context.ts";
 import { ProblemError } from "../problems/problem-error.ts";
 
-/** `GET /settlements` and `GET /settlements/{id}`: the state of settlements of the caller's organization. */
+/** `GET /settlements` and `GET /settlements/{id}`: the state of the organization's settlements. */
 export const settlementRoutes: FastifyPluginAsync<{
   facilitator: Facilitator;
   knownNetworks: NetworkRegistry;
@@ -82,7 +82,7 @@ function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** `GET /discovery/resources` and `GET /discovery/search`: what the caller's organization was paid for. */
+/** `GET /discovery/resources` and `GET /discovery/search`: the resources that the organization was paid for. */
 export const discoveryRoutes: FastifyPluginAsync<{
   catalog: Catalog | undefined;
   knownNetworks: NetworkRegistry;
@@ -102,7 +102,7 @@ export const discoveryRoutes: FastifyPluginAsync<{
     });
   }
 
-  /** The resources of the caller's organization, and what is asked about them. */
+  /** Returns the resources of the caller's organization, and the query about them. */
   async function read<Query>(request: FastifyRequest, schema: z.ZodType<Query>) {
     if (catalog === undefined) throw new ProblemError("notFound", problemDetails.discoveryOff);
     const asked = readDiscoveryQuery(schema, request.query);
@@ -111,7 +111,7 @@ export const discoveryRoutes: FastifyPluginAsync<{
   }
 };
 
-/** Notes in the catalogue what settled payments were for. */
+/** Records in the catalog what settled payments were for. */
 export const noteResources = fp<{ catalog: Catalog }>(async (app, { catalog }) => {
   app.addHook("onSend", (request, _reply, payload, done) => {
     const { payment, result, body } = request;
@@ -122,21 +122,21 @@ export const noteResources = fp<{ catalog: Catalog }>(async (app, { catalog }) =
   });
 });
 
-/** The state of every network. Never throws. */
+/** Checks the state of every network. Never throws. */
 export type CheckHealth = () => Promise<Readonly<Record<string, NetworkHealth>>>;
 
-/** However many probes there are, each node gets at most one request a second. */
+/** Each node gets at most one request a second, however many probes there are. */
 const maxAgeMs = 1_000;
 
-/** Probes do not wait much longer, and closing the service should not either. */
+/** Probes do not wait much longer, and neither should closing the service. */
 const timeoutMs = 3_000;
 
 /**
- * `GET /livez`, and `/health`, its name in the public protocol: the process answers. `GET /readyz`: some network can be asked (200), or none can (503); with
- * `?network=base`, which may be repeated, whether all of those can.
+ * `GET /livez`, and `/health`, its name in the public protocol: the process answers. `GET /readyz`: some network can be
+ * asked (200), or none can (503). With `?network=base`, which may be repeated, all of the given networks must be ready.
  *
- * One network that is down does not make the whole service unready: its node is down for every instance, and a balancer
- * that believed it would take them all out, for the networks that are well too.
+ * One network that is down does not make the whole service unready: its node is down for every instance, so a balancer
+ * would take out all of them, even for networks that work.
  */
 export const healthRoutes: FastifyPluginAsync<{ checkHealth: CheckHealth }> = async (
   app,

@@ -156,7 +156,7 @@ function callerLeft({ exchange }: FastifyRequest): AbortSignal {
   return controller.signal;
 }
 
-/** Not decided in time: the caller may ask again. */
+/** The outcome is not known in time: the caller may ask again. */
 function answerPending(
   envelope: Envelope,
   transaction: Hex,
@@ -171,7 +171,7 @@ function answerPending(
     .send(pendingProblem(envelope, transaction, id));
 }
 
-/** Reads the payment of a request's body, and keeps what could be read for problems and the log. */
+/** Reads the payment from a request's body, and keeps what was readable for problems and the log. */
 export function readPaymentRequest(
   request: FastifyRequest,
   operation: Operation,
@@ -186,7 +186,7 @@ export function readPaymentRequest(
   parsed.request = withShopsResource(parsed.request, request.headers["idempotency-key"]);
   const payment = parsed.request;
   request.payment = payment;
-  // What is named later is published then.
+  // A request that settle identifies is published later.
   const isNamed = operation === "verify" || !facilitator.isNamedBySettle(payment);
   if (isNamed) channels.request.publish(() => requestMessage(request, operation, payment));
   const { identifierProblem } = payment;
@@ -215,14 +215,14 @@ function requestMessage(
   };
 }
 
-/** How a request ended whose payment is invalid. */
+/** The result of a request whose payment is invalid. */
 export function invalidResult({ reason, message, situation, chainTime }: Invalid): RequestResult {
   return { outcome: "invalid", reason, message, situation, ...(chainTime !== undefined && { chainTime }) };
 }
 
 /**
- * Reads the `Idempotency-Key` header; undefined when there is none. Keys are stored, so they are bounded in length, and
- * refused where two readers could read them as different keys.
+ * Reads the `Idempotency-Key` header; undefined if there is none. Keys are stored, so their length is bounded. Keys
+ * that two readers could read differently are refused.
  */
 function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey | undefined {
   const key = headers["idempotency-key"];
@@ -231,7 +231,7 @@ function readIdempotencyKey({ headers, body }: FastifyRequest): IdempotencyKey |
   throw new ProblemError("malformed", idempotencyKeyDetail(key));
 }
 
-/** Parses the header: it repeats answers by a key of the shop's own, or by the identifiers that payments carry. */
+/** Reads how answers are repeated: by the shop's own key in the header, or by the identifiers inside payments. */
 export function readRepetition(
   request: FastifyRequest,
 ): { idempotency: IdempotencyKey | undefined } | { repeats: boolean } {
@@ -240,7 +240,7 @@ export function readRepetition(
   return { repeats: shops.resource !== undefined };
 }
 
-/** Returns true if successes are repeated to the identifiers that payments carry; verify takes no key of the shop's own. */
+/** Returns true if successes are repeated by the identifiers inside payments; verify ignores the shop's own keys. */
 export function asksForRepeats({ headers }: FastifyRequest): boolean {
   return readShopsResource(headers["idempotency-key"])?.resource !== undefined;
 }
