@@ -11,17 +11,20 @@ import { type Check, type NetworkCheck, ok, warning } from "./check.ts";
 
 const name = "escrow";
 
-/** Settles what is owed to nobody: a success without effect, which takes the guard in transient storage all the same. */
+/**
+ * Settles for a receiver and token that are owed nothing: it succeeds without effect, but still uses the reentrancy
+ * guard in transient storage.
+ */
 const settleNothing: Hex = `${selector("settle(address,address)")}${uintWord(0n)}${uintWord(0n)}`;
-/** The same through the escrow's multicall, which returns something: without that, a call proves nothing. */
+/** The same through the escrow's multicall, which returns data: without data, a call proves nothing. */
 const settleNothingInMulticall: Hex = `${selector("multicall(bytes[])")}${uintWord(32n)}${uintWord(1n)}${uintWord(32n)}${byteWords(settleNothing)}`;
 
 const collectors = [erc3009CollectorAddress, permit2CollectorAddress];
 
 /**
- * Looks for the contracts of scheme “batch-settlement” where public clients know them, and lets the escrow run, which needs the rules of
- * Cancun (transient storage). Multicall3 is needed if wallets may be deployed with their deposits. Only a note if the scheme is not
- * offered on the network; other payments need none of these.
+ * Checks that the contracts of scheme “batch-settlement” exist at their public addresses, and runs the escrow, which
+ * needs Cancun (transient storage). Multicall3 is needed if wallets may be deployed with their deposits. Reports at
+ * most a note if the network does not offer the scheme; other payments need none of these.
  */
 export const batchSettlementCheck: NetworkCheck = {
   name,

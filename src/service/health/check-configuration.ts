@@ -45,7 +45,7 @@ export function checkSignatureRecovery(isNative = isRecoveryNative()): Check | u
   );
 }
 
-/** Bytes: some 300,000 settlements. A full disk stops every settle. */
+/** In bytes: room for some 300,000 settlements. A full disk stops every settle. */
 const fewBytes = 2 ** 30;
 
 /** Warns if the disk of an SQLite file is nearly full; undefined otherwise and for Postgres. */
@@ -96,7 +96,7 @@ export function findRefusedKeys(config: ServeConfig): readonly ConfigurationProb
       authorizerKeys.map(({ key }) => key),
       isPublishedKey,
     ),
-    // Its txNonces would be the operator's.
+    // It would use the operator's txNonces.
     ...findShared("SPONSOR_PRIVATE_KEY", sponsorKey, operators, "; use one of its own"),
     ...findShared(
       "RECOVERER_PRIVATE_KEY",
@@ -125,7 +125,7 @@ function findPublished(
   });
 }
 
-/** The configuration's parser compares local operator keys with those of the other accounts; here, remote ones. */
+/** Finds a key that is also a remote operator's. For local operators, the configuration's parser checks this. */
 function findShared(
   name: string,
   key: Hex | undefined,

@@ -19,10 +19,10 @@ import { formatAmount, unitsOf } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Check, type CheckContext, failed, type NetworkCheck, ok, warning } from "./check.ts";
 
-/** The forward limit of an asset, and the part of it that is available now; undefined if the contract has none. */
+/** The forward limit of an asset, and the part of it available now; undefined if the contract has none. */
 type AssetLimit = { asset: Asset; limit: bigint | undefined; available: bigint | undefined };
 
-/** Checks the facilitator contract, its roles, and what it forwards where there is a recoverer. */
+/** Checks the facilitator contract, its roles, and its forward limits if there is a recoverer. */
 export const contractCheck: NetworkCheck = {
   name: "contract",
   required: true,
@@ -195,8 +195,8 @@ function checkAdmin({ admin }: ContractState, accounts: readonly Address[]): rea
 }
 
 /**
- * Compares `DOMAIN_SEPARATOR()` and `decimals()` of every token with its configured name, version and decimals. One that is not
- * paid by EIP-3009 has no domain to compare, and need only be there.
+ * Compares `DOMAIN_SEPARATOR()` and `decimals()` of every token with its configured name, version and decimals. A token
+ * that is not paid by EIP-3009 has no domain to compare; it only has to exist.
  */
 export const assetsCheck: NetworkCheck = {
   name: "asset",
@@ -227,7 +227,7 @@ export const assetsCheck: NetworkCheck = {
   },
 };
 
-/** They decide nothing but how amounts are shown to people. A token that does not say them is left as it is. */
+/** Checks the decimals, which only affect how amounts are shown. A token that does not report them passes. */
 function checkDecimals(good: Check, { decimals }: Pick<Asset, "decimals">, word: Hex | undefined): Check {
   const found = word === undefined ? undefined : BigInt(word);
   if (found === undefined || found === BigInt(decimals)) return good;
@@ -264,18 +264,18 @@ function checkAsset({ chainId, usdc }: NetworkConfig, asset: Asset, separator: H
   return ok("asset", `${address} signs for ${domain}`);
 }
 
-/** The name of this check, by which readiness finds what it says. */
+/** The name of this check, by which readiness finds its result. */
 export const permit2CheckName = "Permit2";
 
-/** The proxies of x402, which payers sign for, by the scheme. */
+/** The x402 proxies, which payers sign for, by scheme. */
 const proxies: readonly (readonly [scheme: string, proxy: Address])[] = [
   ["exact", exactProxyAddress],
   ["upto", uptoProxyAddress],
 ];
 
 /**
- * Checks that Permit2 stands where public clients know it, and that the proxies of x402 stand there too and use it, where an asset
- * may be paid so. Nothing else of the network depends on it.
+ * Checks that Permit2 exists at its public address, and that the x402 proxies exist and use it, if an asset may be paid
+ * that way. Nothing else on the network depends on them.
  */
 export const permit2Check: NetworkCheck = {
   name: permit2CheckName,
@@ -305,7 +305,7 @@ export const permit2Check: NetworkCheck = {
   },
 };
 
-/** It fails where an asset can be paid in no other way. */
+/** Fails if an asset can be paid in no other way. */
 function missing(assets: readonly Asset[], detail: string): Check {
   const advice =
     "Anybody can deploy it there (by CREATE2). Until then verify answers permit2_proxy_not_deployed to such payments; those by EIP-3009 go on.";

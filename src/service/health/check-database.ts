@@ -14,14 +14,14 @@ import { KitError } from "../../util/errors.ts";
 import { self } from "../../util/self-command.ts";
 import { type Check, failed, ok, warning } from "./check.ts";
 
-/** The state of a database: `ready` for this version, `behind` it, missing, or unusable for a reason. */
+/** The state of a database: `ready` for this version, `behind` it, missing, or unreadable for a reason. */
 export type DatabaseState =
   | { kind: "ready"; db: Database }
   | { kind: "behind"; pending: readonly string[] }
   | { kind: "missing" }
   | { kind: "unreadable"; reason: string; advice: string };
 
-/** Opens a database without changing it, to write it later unless `readOnly` is set. The caller must close a `ready` one. */
+/** Opens a database without changing it, for later writes unless `readOnly` is set. The caller must close a `ready` one. */
 export async function openAsIs(url: string, { readOnly = false } = {}): Promise<DatabaseState> {
   if (isMissingFile(url)) return { kind: "missing" };
   let db: Database | undefined;
@@ -46,7 +46,7 @@ const takesNoWrites = new KitError("The database takes no writes from this user"
   ],
 });
 
-/** Returns true if Postgres lets a new transaction only read. A replica is refused when it is opened. */
+/** Returns true if Postgres lets a new transaction only read. Opening a database already rejects a replica. */
 async function isReadOnlySession(db: Database): Promise<boolean> {
   const row = await db
     .selectNoFrom(({ fn, val }) =>
@@ -61,8 +61,8 @@ async function isReadOnlySession(db: Database): Promise<boolean> {
  *
  * @param onMigrated if given, a database that is behind or missing is migrated, and this is called with the applied
  * migrations
- * @param readOnly true for what reads, and reports a failed write itself
- * @throws KitError when it cannot be used, with what to do about it
+ * @param readOnly true for callers that only read, or report a failed write themselves
+ * @throws KitError when it cannot be used, with advice
  */
 export async function openReady(
   url: string,
@@ -105,16 +105,16 @@ export function checkDatabase(url: string, state: DatabaseState): Check {
   }
 }
 
-/** The facilitator contracts of each tier, as a configuration names them, and the networks that there are. */
+/** The configured facilitator contracts by tier, and the known networks. */
 export type ConfiguredContracts = {
   contracts: Partial<Record<NetworkTier, readonly Address[]>>;
   networks: Pick<KnownNetworks, "named">;
 };
 
-/** A contract that undecided settlements go through and that is not configured, and what to do about it. */
+/** A contract that undecided settlements use but the configuration lacks, with advice. */
 export type UnlistedContract = OpenContract & { detail: string; advice: string };
 
-/** The contracts that undecided settlements of a database go through and that are not configured; changes nothing. */
+/** Finds the contracts that undecided settlements of a database use but the configuration lacks; changes nothing. */
 export async function findUnlistedContracts(
   url: string,
   { contracts, networks }: ConfiguredContracts,
@@ -126,9 +126,9 @@ export async function findUnlistedContracts(
     const open = isNew ? [] : await findOpenContracts(db);
     return open.flatMap((one) => {
       const { network, contract, settlements } = one;
-      // Also of a network that is not served now: its settlements go on when it is.
+      // Even for a network that is not served now: its settlements continue when it is.
       const tier = networks.named(network)?.tier;
-      // Of a network that no file names any more, any contract may be.
+      // For a network that no file names anymore, any configured contract counts.
       const configured = tier === undefined ? Object.values(contracts).flat() : (contracts[tier] ?? []);
       if (configured.some((known) => sameAddress(known, contract))) return [];
       const detail = `${plural(settlements, "undecided settlement")} of ${network} ${settlements === 1 ? "goes" : "go"} through ${contract}, which is not configured`;
@@ -140,7 +140,7 @@ export async function findUnlistedContracts(
   }
 }
 
-/** A check for each contract that undecided settlements need and the configuration does not name; failed before a migration. */
+/** Makes a check for each contract that undecided settlements need but the configuration lacks; it fails before a migration. */
 export async function checkOpenContracts(
   url: string,
   configured: ConfiguredContracts,
@@ -153,7 +153,7 @@ export async function checkOpenContracts(
   );
 }
 
-/** @throws KitError where a migration would strand settlements that are under way */
+/** @throws KitError if a migration would strand settlements in flight */
 export async function refuseStranding(url: string, configured: ConfiguredContracts): Promise<void> {
   const state = await openAsIs(url);
   if (state.kind === "ready") await state.db.destroy();
@@ -169,7 +169,7 @@ export async function refuseStranding(url: string, configured: ConfiguredContrac
 /** How far this machine's clock may be from the database's, in milliseconds. */
 const toleratedMs = 2_000;
 
-/** A warning where this machine's clock is not the database's, by which leases, keys and budgets go; else null. */
+/** Warns if this machine's clock differs from the database's, by which leases, keys and budgets are timed; otherwise null. */
 export function warnOfClock(db: Database): Check | null {
   const aheadMs = Date.now() - clockOf(db).now();
   if (Math.abs(aheadMs) <= toleratedMs) return null;
@@ -181,7 +181,7 @@ export function warnOfClock(db: Database): Check | null {
   );
 }
 
-/** A warning of a Postgres on another machine that is reached without TLS; null for any other database. */
+/** Warns if Postgres is on another machine and reached without TLS; null for any other database. */
 export async function warnOfPlainText(url: string): Promise<Check | null> {
   if ((await findPlainTextHost(url)) === null) return null;
   return warning(

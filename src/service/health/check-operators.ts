@@ -22,10 +22,10 @@ const plurals = { settlement: "settlements", recovery: "recoveries" };
 /** An operator that can pay for fewer settlements gets a warning. */
 const usualGasHorizonPayments = 500n;
 
-/** An account, and the transactions that it pays for. */
+/** An account, and the kind of transactions that it pays for. */
 type GasPayer = { account: Address; pays: "settlement" | "recovery" };
 
-/** Checks the price of gas, and how many settlements each operator, and recoveries the recoverer, can pay for. */
+/** Checks the gas price, and how many settlements each operator, and recoveries the recoverer, can pay for. */
 export const gasMoneyCheck: NetworkCheck = {
   name: "gas money",
   required: false,
@@ -45,7 +45,7 @@ export const gasMoneyCheck: NetworkCheck = {
         const balance = expectAnswer("the balance of the account", balances[index], readQuantity);
         const { gas, gasLimit } = usual[payer.pays];
         const cost = gas * pricePerGas(head, fees) + dataFee;
-        // What the balance must cover before the service signs a transaction, and a node accepts it.
+        // The balance needed before the service signs a transaction and a node accepts it.
         const deposit = gasLimit * fees.maxFeePerGas + dataFee;
         return checkBalance(network, payer, { balance, cost, deposit });
       }),
@@ -118,7 +118,8 @@ async function checkTxNonce(
   const pending = Number(expectAnswer("the operator's pending txNonce", pendingAnswer, readQuantity));
   const next = await nextTxNonce(network.chainId, operator);
   const known = Math.max(mined, pending);
-  // Transactions that are not in the ledger: another party sends with the key, and two services on one key take each other's txNonces.
+  // Some transactions are not in the ledger, so another party sends with the key. Two services on one key take each
+  // other's txNonces.
   if (next === null && pending > mined) {
     return [
       failed("txNonce", `${operator} has transactions under way that this database does not know`, {
@@ -151,7 +152,7 @@ async function checkTxNonce(
 }
 
 /**
- * Lets a remote signer sign a transaction that can never be mined: its txNonce is out of reach, it offers no fee, and
+ * Has a remote signer sign a transaction that can never be mined: its txNonce is out of reach, it offers no fee, and
  * the called contract accepts no coins.
  */
 export async function checkSigner(signer: Signer, network: NetworkConfig): Promise<Check> {
@@ -176,12 +177,12 @@ export async function checkSigner(signer: Signer, network: NetworkConfig): Promi
   return ok("signer", `signs for ${signer.address} in ${ms} ms`);
 }
 
-/** The name of this check, by which readiness finds what it says. */
+/** The name of this check, by which readiness finds its result. */
 export const sponsorCheckName = "gifts";
 
 /**
- * Checks that the sponsor has what it may give in a day. Where it has not, payers who lack gas for an approval must
- * approve by themselves; everything else goes on.
+ * Checks that the sponsor can pay for a day's gifts. If it cannot, payers who lack gas for an approval must approve by
+ * themselves; everything else works.
  */
 export const sponsorCheck: NetworkCheck = {
   name: sponsorCheckName,
@@ -197,7 +198,7 @@ export const sponsorCheck: NetworkCheck = {
     if (balance >= daily) {
       return [ok(sponsorCheckName, `${has} are a day's gifts, ${formatCoins(daily, network)}`, { account })];
     }
-    // A gift takes gas besides what is given.
+    // A gift costs gas in addition to its amount.
     const count = balance <= each ? 0n : balance / each;
     const detail =
       count === 0n

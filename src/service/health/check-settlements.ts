@@ -6,12 +6,12 @@ import { plural } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 import { type Check, warning } from "./check.ts";
 
-/** The number of old undecided settlements that are looked at. */
+/** The maximum number of old undecided settlements examined. */
 const most = 1_000;
 
 /**
- * Warns of undecided settlements that do not go on by themselves: those that are set aside, since they were mined long ago by a
- * transaction that does not prove what became of them, and those of networks that are not served.
+ * Warns of undecided settlements that need attention: those set aside because the transaction that held them was mined
+ * long ago without proof of their outcome, and those of networks that are not served.
  */
 export async function checkSettlements(
   { claims, outcomes }: Pick<Ledger, "claims" | "outcomes">,

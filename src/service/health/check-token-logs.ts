@@ -14,9 +14,9 @@ import { type Check, ok, warning } from "./check.ts";
 const name = "token logs";
 
 /**
- * Checks that the tokens besides USDC which are paid by EIP-3009 log a payment as its proof expects, and refuse a used
- * authorization. The node simulates one payment of nothing twice (`eth_simulateV1`), signed by a new key: that takes no money and
- * changes nothing. A node or token that does not allow it leaves the check skipped.
+ * Checks that tokens other than USDC paid by EIP-3009 log a payment as its proof expects, and reject a used
+ * authorization. The node simulates the same zero-value payment twice (`eth_simulateV1`), signed by a new key: this
+ * moves no money and changes nothing. If the node or the token does not allow that, the check is skipped.
  */
 export async function checkTokenLogs(
   { chainId, usdc, assets }: NetworkConfig,
@@ -43,7 +43,7 @@ async function checkToken(asset: Asset, chainId: number, rpc: RpcReader): Promis
     .ask([{ method: "eth_simulateV1", params: [simulated, "latest"] }])
     .catch(() => []);
   const [first, again] = readCalls(answers[0]?.result);
-  // Where there is no such token, the check of the asset says so.
+  // If there is no such token, the asset's check reports it.
   if (first?.succeeded === true && first.logs.length === 0) return [];
   if (first?.succeeded !== true || again === undefined) {
     const detail = `how ${address} logs payments is unknown: it or the node does not allow a simulation`;
@@ -74,7 +74,7 @@ function readCalls(result: unknown): readonly SimulatedCall[] {
   });
 }
 
-/** Returns true if the token logs one use, with its transfer right behind it. Nodes may number simulated logs as they like. */
+/** Returns true if the token logs one use directly followed by its transfer. Nodes may number simulated logs in any way. */
 function isPaired(logs: readonly unknown[], token: Address): boolean {
   const events = logs.flatMap((log, logIndex) => {
     const read = readLog({ ...membersOf(log), logIndex: `0x${logIndex.toString(16)}` });

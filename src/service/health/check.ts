@@ -6,9 +6,9 @@ import type { Address } from "../../protocol/hex.ts";
 
 /**
  * - `ok`: as it should be;
- * - `warning`: works, but should be looked at;
+ * - `warning`: works, but needs attention;
  * - `failed`: does not work;
- * - `skipped`: was not looked at, since another one failed.
+ * - `skipped`: not checked, since another check failed.
  */
 export type CheckStatus = "ok" | "warning" | "failed" | "skipped";
 
@@ -20,7 +20,7 @@ export type Check = {
   advice?: string;
   /** The account that cannot send because of this failure. */
   account?: Address;
-  /** Cannot be solved by waiting: the network must not be served. Only with `failed`. */
+  /** True if waiting does not solve it: the network must not be served. Only with `failed`. */
   fatal?: true;
 };
 
@@ -55,22 +55,25 @@ export type Accounts = {
   sponsor: Address | undefined;
 };
 
-/** The inputs of a network's check besides the answers to its calls. */
+/** The inputs of a network check besides the answers to its calls. */
 export type CheckContext = Accounts & {
   network: NetworkConfig;
   ways: WaysToPay;
   /** The newest block of the endpoint that answered. */
   head: Head;
-  /** An operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without a ledger. */
+  /**
+   * Returns an operator's next txNonce in the ledger, null if the ledger does not know the operator; undefined without
+   * a ledger.
+   */
   nextTxNonce: ((chainId: number, operator: Address) => Promise<number | null>) | undefined;
-  /** True if an operator that is new to the ledger must be new to the chain too. Not so on local chains. */
+  /** True if an operator that is new to the ledger must be new to the chain too. False on local chains. */
   refusesUsedOperators?: boolean | undefined;
 };
 
-/** A named check of a network: its calls to a node, and its reading of the answers, in the same order. */
+/** A named check of a network: its calls to a node, and how to read the answers, in the same order. */
 export type NetworkCheck = {
   name: string;
-  /** True if the network must not be served before this check could be made. */
+  /** True if the network must not be served before this check succeeds in reading the chain. */
   required: boolean;
   calls(context: Omit<CheckContext, "head" | "nextTxNonce" | "refusesUsedOperators">): readonly RpcCall[];
   /** @throws UndeterminedError when an answer cannot be used. */

@@ -20,7 +20,7 @@ import { batchSettlementCheck } from "./check-batch-settlement.ts";
 import { assetsCheck, contractCheck, permit2Check } from "./check-contract.ts";
 import { gasMoneyCheck, sponsorCheck, txNoncesCheck } from "./check-operators.ts";
 
-/** All checks besides those of the RPC endpoints, in the order of the report. */
+/** All checks except those of the RPC endpoints, in the order of the report. */
 const networkChecks: readonly NetworkCheck[] = [
   contractCheck,
   gasMoneyCheck,
@@ -57,8 +57,8 @@ export type Inspection = {
 type EndpointResult = EndpointState & { rpc: RpcReader; rest: readonly RpcAnswer[] | undefined };
 
 /**
- * Compares a network with its configuration, for `doctor`, for `serve` at its start, and for a network that is
- * reached later. Takes one request if the first endpoint is healthy. Never throws; changes nothing.
+ * Compares a network with its configuration, for `doctor`, for the start of `serve`, and for a network that becomes
+ * reachable later. Takes one request if the first endpoint is healthy. Never throws; changes nothing.
  */
 export async function inspectNetwork(options: InspectionOptions): Promise<Inspection> {
   const { network, endpoints, operators, recoverer, sponsor, ways = waysToPay } = options;
@@ -70,7 +70,7 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
   const counted = countCheck(network);
   const chosen = results.find(({ isFresh }) => isFresh) ?? results.find(({ head }) => head !== undefined);
   const ofEndpoints = results.flatMap((result, index) => {
-    // A failing endpoint does not matter if another works; one of another chain is a wrong configuration.
+    // A failing endpoint does not matter if another works; one on another chain is a configuration error.
     const isReplaced = chosen?.isFresh === true && !result.isOtherChain;
     return result.checks.map((check): Check => {
       const name = results.length === 1 ? check.name : `${check.name} ${index + 1}`;
@@ -110,7 +110,7 @@ export async function inspectNetwork(options: InspectionOptions): Promise<Inspec
   };
 }
 
-/** Says what waits where there is nobody to confirm an endpoint's word; undefined where there is, or the node is our own. */
+/** Warns if there are too few endpoints to confirm a direct submission; undefined if there are enough. */
 function countCheck({
   name,
   rpcUrls,
@@ -128,7 +128,7 @@ function countCheck({
 export const chainIdCheckName = "chain id";
 export const confirmingCheckName = "confirming";
 
-/** Finds a network with several RPC endpoints of which too few answer to confirm an outcome. */
+/** Reports a network with several RPC endpoints if too few of them answer to confirm an outcome. */
 function checkConfirming({ name, rpcUrls, successEndpoints = 1 }: NetworkConfig, fresh: number): Check[] {
   if (rpcUrls.length < failureEndpoints || fresh === 0 || fresh >= failureEndpoints) return [];
   const what = successEndpoints > fresh ? "every settle waits" : "every failure waits";
@@ -147,7 +147,7 @@ const notInspected: Check = {
   detail: "was not looked at: there is no RPC endpoint to ask",
 };
 
-/** Reads the state of an endpoint, and `rest` in the same request. */
+/** Reads the state of an endpoint and the answers to `rest` in one request. */
 async function inspectEndpoint(
   rpc: RpcReader,
   rest: Parameters<Rpc["ask"]>[0],
@@ -176,7 +176,7 @@ async function inspectEndpoint(
   }
 }
 
-/** The results of a check. One that could not be made has failed; `isMissing` if it is required. */
+/** Runs a check. One that cannot be made has failed; then `isMissing` is true if it is required. */
 async function readCheck(
   { name, required, read }: NetworkCheck,
   answers: readonly RpcAnswer[],
@@ -190,10 +190,10 @@ async function readCheck(
   }
 }
 
-/** How an endpoint's newest block may differ from the clock of this machine, in seconds. */
+/** How far an endpoint's newest block may differ from the clock of this machine, in seconds. */
 export type ClockTolerance = { behind: number; ahead: number };
 
-/** The usual tolerance: an older head is not the chain's head, and a later one means that a clock is wrong. */
+/** The usual tolerance: an older block is not the chain's newest, and one further ahead means that a clock is wrong. */
 export const usualClockTolerance: ClockTolerance = { behind: 120, ahead: 30 };
 
 /** The state of an endpoint: on the right chain, with its newest block, or on another chain. */

@@ -11,7 +11,7 @@ import { membersOf } from "../../util/json.ts";
 export type ChainFacts = {
   chainId: number;
   token: Asset;
-  /** The mean of the last hundred blocks. */
+  /** The mean over the last hundred blocks. */
   blockTimeMs: number;
   /** In wei. */
   gasPrice: bigint;
@@ -21,10 +21,10 @@ export type ChainFacts = {
 const span = 100n;
 
 /**
- * Reads the values of a network file from a chain. The token's name and version are those that match its
- * `DOMAIN_SEPARATOR()`, which payers sign; `name()` may differ.
+ * Reads the values of a network file from a chain. The token's name and version are chosen to match its
+ * `DOMAIN_SEPARATOR()`, over which payers sign; `version()` may differ.
  *
- * @param url is never shown, since it may contain a key
+ * @param url never shown, since it may contain a key
  * @throws {KitError} when the node does not answer, or has no EIP-3009 token with such a domain
  */
 export async function readChainFacts(url: string, address: Address): Promise<ChainFacts> {
@@ -102,7 +102,7 @@ function timeOf(block: unknown): bigint {
   return time;
 }
 
-/** Decodes an ABI-encoded string; undefined if it is none, empty, or long. */
+/** Decodes an ABI-encoded string; undefined if it is not one, is empty, or is longer than 64 characters. */
 function readText(data: unknown): string | undefined {
   const [text] = (isBytes(data) && decodeParameters(["string"], data)) || [];
   return typeof text === "string" && text !== "" && text.length <= 64 ? text : undefined;
