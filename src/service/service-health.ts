@@ -21,7 +21,7 @@ import { wrongPepper } from "./organizations/key-issuing.ts";
 import type { Organizations } from "./organizations/organizations.ts";
 import type { RecoveryLoop } from "./relayer/recovery.ts";
 
-/** How long readiness waits for one network's newest block. */
+/** How long readiness waits for a network's newest block, in milliseconds. */
 const headTimeoutMs = 2_000;
 
 export type HealthOptions = {
@@ -32,14 +32,14 @@ export type HealthOptions = {
   clock: ClockTolerance;
   now: () => number;
   log: ServiceLog;
-  /** Why a network takes no payments at the moment; undefined where it does. */
+  /** Returns why a network accepts no payments at the moment; undefined if it does. */
   whyNotServed(network: NetworkName): string | undefined;
   supervision: Pick<Supervision, "limits">;
 };
 
 /**
- * Makes the check whether payments can be settled, network by network: what `GET /readyz` and the metrics say. What
- * concerns all networks is logged when it begins, and when it has ended.
+ * Makes the check if payments can be settled, by network, for `GET /readyz` and the metrics. Problems of all networks
+ * are logged when they begin and when they end.
  */
 export function createHealthCheck(options: HealthOptions): () => Promise<Record<string, NetworkHealth>> {
   const { networks, organizations, clock, now, log, whyNotServed, supervision } = options;
@@ -58,7 +58,7 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
     return problem;
   }
 
-  /** A pepper may be changed in the database while this process runs with the one before. */
+  /** The pepper may be changed in the database while this process runs with the old one. */
   async function findPepperProblem(): Promise<string | null> {
     const state = await organizations.checkPepper().catch(() => "unknown" as const);
     const { name, problem, advice } = wrongPepper;
@@ -68,7 +68,7 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
     return isPepperWrong ? sentence : null;
   }
 
-  /** The obstacles to payments on a network, by its newest block and its operators; anything less, as `warnings`. */
+  /** Returns what prevents payments on a network, by its newest block and its operators; lesser problems are `warnings`. */
   async function inspect(lanes: Lanes): Promise<{ problem: string } | { warnings: readonly string[] }> {
     const { timestamp } = await withTimeout(lanes[0].chain.head(), headTimeoutMs);
     const age = Math.floor(now() / 1000) - Number(timestamp);
@@ -124,7 +124,7 @@ export function createHealthCheck(options: HealthOptions): () => Promise<Record<
   };
 }
 
-/** Checks that say which payments cannot be taken, or not in time, if they are not ok. */
+/** Checks that limit which payments can be taken, or taken in time, if they are not ok. */
 const limiting: ReadonlySet<string> = new Set([
   permit2CheckName,
   sponsorCheckName,
@@ -168,13 +168,16 @@ export function createSupervision(options: {
     /** The configured kinds of payment that a network cannot take, by the last inspection. */
     limits: (network: NetworkName): readonly string[] =>
       (found.get(network) ?? []).flatMap(({ name, detail }) =>
-        // A check of one of several endpoints has its number.
+        // With several endpoints, the name of a check ends with the number of its endpoint.
         limiting.has(name.replace(/ \d+$/, "")) ? [detail] : [],
       ),
-    /** Returns true if an operator can send on a network, by the last inspection: it has its role, gas money, and its signer. */
+    /**
+     * Returns true if an operator could send on a network at the last inspection: it has its role, gas money and its
+     * signer.
+     */
     canSend: (network: NetworkName, operator: Address) =>
       !checksOf(network, operator).some(({ status }) => status === "failed"),
-    /** Returns true if its gas money is running low, by the last inspection. */
+    /** Returns true if an operator's gas money was running low at the last inspection. */
     isLow: (network: NetworkName, operator: Address) => checksOf(network, operator).some(warnsOfGasMoney),
   };
 }
@@ -189,10 +192,10 @@ export type StartOptions = {
   mined?: ((network: NetworkName, account: Address) => number | undefined) | undefined;
 };
 
-/** The pause before networks that could not be reached are tried again, in milliseconds. */
+/** The pause before unreachable networks are tried again, in milliseconds. */
 const reconnectMs = 5_000;
 
-/** Which networks are served: those that were inspected, and whose transactions in flight were taken up. */
+/** Tracks which networks are served: those that were inspected, and whose transactions in flight were adopted. */
 export function createNetworkStarts(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   recoveries: ReadonlyMap<NetworkName, RecoveryLoop>;
@@ -204,11 +207,11 @@ export function createNetworkStarts(options: {
 }) {
   const { networks, recoveries, recoverer, supervision, closing, log } = options;
   const started = new Set<NetworkName>();
-  /** Networks that answer, and are not served as they are. */
+  /** Networks that answer, but not as configured. */
   const refused = new Set<NetworkName>();
   let reconnection: NodeJS.Timeout | undefined;
 
-  /** Starts what is not started yet, and is tried again later where that fails. Gives the problems that retrying cannot fix. */
+  /** Starts networks that are not started yet, and retries failures later. Returns the problems that retrying cannot fix. */
   async function startAll({ inspect, mined }: StartOptions): Promise<readonly ConfigurationProblem[]> {
     const problems = await Promise.all(
       [...networks]
@@ -258,7 +261,7 @@ export function createNetworkStarts(options: {
   return {
     startAll,
     started: () => [...started],
-    /** In words for callers; undefined where it is served. The details are for the operator, and are in the log. */
+    /** A text for callers; undefined if it is served. Details are for the operator, and are in the log. */
     whyNotServed(name: NetworkName): string | undefined {
       if (started.has(name)) return undefined;
       return refused.has(name) ? "not what was configured; the log says more" : "not reached yet";

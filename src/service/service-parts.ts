@@ -25,11 +25,14 @@ import type { AppOptions } from "./http/app.ts";
 
 export type ServiceOptions = {
   networks: readonly NetworkConfig[];
-  /** The operators that send settle transactions, each on every network; they take turns. */
+  /** The operators that send settle transactions, each on every network; they share the load. */
   signers: readonly [Signer, ...Signer[]];
-  /** Pays out what direct submissions brought to the contract. Without it they wait for `x402-kit recover`. */
+  /** Pays out the value of direct submissions in the contract. Without it they wait for `x402-kit recover`. */
   recoverer?: Signer | undefined;
-  /** Gives payers gas money for their approvals, where a network has limits for it. An account that nothing else sends with. */
+  /**
+   * Gives payers gas money for their approvals on networks that have limits for it. Nothing else may send with this
+   * account.
+   */
   sponsor?: CoinSigner | undefined;
   /** Open and at the newest schema. The service closes it when it is closed itself. */
   database: Database;
@@ -38,47 +41,50 @@ export type ServiceOptions = {
   /** How long a settle waits for its outcome, in both versions; `settleWaitDefaultsMs` by default. */
   settleWaitMs?: number | undefined;
   anonymousVerify?: boolean;
-  /** True if it is kept, and shown, what organizations were paid for; not by default. */
+  /** True if resources that organizations were paid for are recorded and shown; false by default. */
   discovery?: boolean | undefined;
   /** Protections of the HTTP side, and its metrics; see `AppOptions`. */
   http?: Pick<
     AppOptions,
     "metrics" | "rateLimits" | "pressure" | "connections" | "trustProxy" | "timeouts" | "docs" | "corsOrigins"
   >;
-  /** How long what a dead instance held stays out of reach, in milliseconds; 30 s by default. */
+  /** How long the leases of a dead instance stay locked, in milliseconds; 30 s by default. */
   leaseMs?: number;
-  /** How far a chain's newest block may be from the clock before the network is called not ready. */
+  /** How far a chain's newest block may be from the clock before the network counts as not ready. */
   clock?: ClockTolerance | undefined;
-  /** The ways to pay that are taken: all by default. */
+  /** The accepted payment methods; all by default. */
   ways?: WaysToPay | undefined;
-  /** How often the networks are inspected again while they are served, in milliseconds; never by default. */
+  /** How often served networks are inspected again, in milliseconds; never by default. */
   inspectEveryMs?: number;
-  /** True if an inspection has the signers sign, which are somewhere else. */
+  /** True if an inspection tests the signers, which are remote. */
   inspectSigners?: boolean;
-  /** True if an operator that is new to the ledger must be new to the chain too; not by default, as on local chains. */
+  /** True if an operator that is new to the ledger must be new to the chain too; false by default, as on local chains. */
   refusesUsedOperators?: boolean;
-  /** Names the service on the channels (`src/observe/channels`), since a process may run several. A random one by default. */
+  /**
+   * Identifies the service on the channels (`src/observe/channels`), since a process may run several. A random one by
+   * default.
+   */
   serviceId?: string;
   logger: Logger;
 };
 
 /**
- * The parts that a service works with. {@link openParts} makes the real ones; a test of crashes and faults gives
- * the service others, which stand between the service and the real ones.
+ * The parts that a service works with. {@link openParts} makes the real ones; tests of crashes and faults pass others
+ * that wrap them.
  */
 export type ServiceParts = {
   /** {@link ServiceOptions.serviceId}, with its default. */
   serviceId: string;
   ledger: Ledger;
-  /** For each network a chain for each signer, in the order of the options. */
+  /** The chains of each network, one per signer, in the order of the options. */
   chains: ReadonlyMap<NetworkName, readonly [Chain, ...Chain[]]>;
-  /** The RPC endpoints of each network, each by itself: what is inspected. */
+  /** The separate RPC endpoints of each network, for inspections. */
   endpoints: ReadonlyMap<NetworkName, readonly Rpc[]>;
 };
 
 export const usualLeaseMs = 30_000;
 
-/** The ledger and the chains of a service, connected as production connects them. */
+/** Opens the ledger and the chains of a service, connected as in production. */
 export function openParts(options: ServiceOptions): ServiceParts {
   const { database, leaseMs = usualLeaseMs, signers, serviceId = crypto.randomUUID() } = options;
   const { metrics = noMetrics } = options.http ?? {};
@@ -137,10 +143,10 @@ export function openParts(options: ServiceOptions): ServiceParts {
   };
 }
 
-/** For the gas money of one network, milliseconds; a reader of the metrics waits a little longer. */
+/** The limit for reading the gas money of one network, in milliseconds; a reader of the metrics waits a little longer. */
 const timeoutMs = 2_000;
 
-/** The values that the metrics of a service look up when they are read. */
+/** The values that a service's metrics look up when they are read. */
 export function createMetricSources(options: {
   networks: ReadonlyMap<NetworkName, Lanes>;
   ledger: Pick<Ledger, "outcomes" | "recoveries">;
@@ -209,13 +215,13 @@ export function createMetricSources(options: {
   };
 }
 
-/** The pause before a renewal that failed is tried again, in milliseconds. */
+/** The pause before a failed renewal is retried, in milliseconds. */
 const renewAgainMs = 200;
 
 /**
- * Renews the leases of this instance from now on, six times in the life of one, and writes again what could not be written.
+ * Renews the leases of this instance six times per lease duration, and retries failed writes.
  *
- * @returns ends it, when what is being renewed is
+ * @returns a function that stops it, and resolves when a renewal in progress has ended
  */
 export function renewLeasesRegularly(
   leases: Pick<Leases, "renewLeases" | "retryWrites">,
@@ -224,7 +230,7 @@ export function renewLeasesRegularly(
   let renewing: Promise<void> | undefined;
   let ended = false;
 
-  /** Tried again at once where it fails, which may have taken half a lease: other instances take what is not renewed. */
+  /** Retries failures right away: one may have taken half a lease, and other instances take leases that are not renewed. */
   async function renew(): Promise<void> {
     for (;;) {
       try {
@@ -238,11 +244,12 @@ export function renewLeasesRegularly(
   }
 
   const renewal = setInterval(() => {
-    // One that takes long, since the database does, is not made to take longer by the next.
+    // A slow renewal, caused by a slow database, is not slowed further by starting the next.
     renewing ??= renew().finally(() => {
       renewing = undefined;
     });
-    // Beside it: where this takes longer than a lease, another instance would give the successes that are to be recorded.
+    // In parallel: if this takes longer than a lease, another instance would give the successes that are to be
+    // recorded.
     void leases.retryWrites();
   }, leaseMs / 6);
   renewal.unref();

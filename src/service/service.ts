@@ -43,57 +43,59 @@ import {
 } from "./service-parts.ts";
 import { createWithdrawalWatch } from "./withdrawal-watch.ts";
 
-/** The service without its HTTP. */
+/** The service without HTTP. */
 export type ServiceCore = {
   facilitator: Facilitator;
   organizations: Organizations;
-  /** The catalog of paid resources, where it is kept. */
+  /** The catalog of paid resources, if it is kept. */
   catalog: Catalog | undefined;
-  /** The channels that were opened here. */
+  /** The channels opened through this service. */
   channels: Pick<Ledger["channels"], "list">;
   checkHealth(): Promise<Record<string, NetworkHealth>>;
   /**
-   * Checks every network and takes up what an earlier process left in flight. A network that cannot be reached is
-   * tried again in the background, and settles nothing until then; so is one that is found to be another than was
-   * configured only then.
+   * Checks every network and adopts what an earlier process left in flight. A network that cannot be reached is retried
+   * in the background, and settles nothing until then; so does a network that turns out only then not to be as
+   * configured.
    *
-   * @param options `inspect: false` takes up database and networks unchecked at first: they are as an earlier service
-   * of this process found them. `mined` says how many transactions of an account a network has mined, where that is known.
-   * @throws ConfigurationError when a network is not what the configuration says, or an operator's key
-   * is used elsewhere too.
+   * @param options `inspect: false` skips the checks of database and networks at first: they are as an earlier service
+   * of this process found them. `mined` returns how many transactions of an account a network has mined, if known.
+   * @throws ConfigurationError when a network is not as configured, or an operator's key is also used elsewhere.
    */
   start(options?: StartOptions): Promise<void>;
-  /** From now on no network is ready, so that balancers send their requests elsewhere. Everything goes on. */
+  /** Makes every network not ready, so that balancers send their requests elsewhere. Everything else continues. */
   drain(): void;
   /**
-   * Takes no more payments and answers the waiting ones; resolves when nothing is being signed or sent any more. What is
-   * in flight is left to the next start.
+   * Accepts no more payments and answers the waiting ones; resolves when nothing is being signed or sent anymore.
+   * Transactions in flight are left to the next start.
    */
   stop(): Promise<void>;
-  /** After {@link ServiceCore.stop}, when all requests are answered: resolves when it is recorded what became of the answers. */
+  /**
+   * Call this after {@link ServiceCore.stop}, when all requests are answered: resolves when the delivery of the answers
+   * is recorded.
+   */
   settled(): Promise<void>;
-  /** Lets go of the chains and the database; nothing works afterwards. */
+  /** Closes the chains and the database; nothing works afterwards. */
   close(): Promise<void>;
 };
 
-/** The whole service, of which `up` and `serve` are two ways to run it. */
+/** The whole service; `up` and `serve` are two ways to run it. */
 export type Service = {
   app: FastifyInstance;
   organizations: Organizations;
-  /** As the core's, both. */
+  /** `start` and `checkHealth` are those of {@link ServiceCore}. */
   start(): Promise<void>;
   checkHealth: ServiceCore["checkHealth"];
   listen(address: { host: string; port: number }): Promise<string>;
   /**
-   * Ends without turning payments away: readiness says no first, requests are taken for `delayMs` more, then
-   * the requests under way are finished, for `finishMs` at most. {@link Service.close} is to follow.
+   * Shuts down without turning payments away: readiness fails first, requests are accepted for another `delayMs`, then
+   * requests in progress are finished within `finishMs`. Call {@link Service.close} afterwards.
    */
   drain(options: { delayMs: number; finishMs: number }): Promise<void>;
-  /** Takes no more payments, answers the waiting ones, and leaves what is in flight to the next start. */
+  /** Accepts no more payments, answers the waiting ones, and leaves transactions in flight to the next start. */
   close(): Promise<void>;
 };
 
-/** How long a service that closes tries to record what became of its answers, while the database is away. */
+/** How long a closing service tries to record the delivery of its answers while the database is down, in milliseconds. */
 const finishWritesMs = 10_000;
 
 const unrecordedDeliveries =
@@ -101,7 +103,7 @@ const unrecordedDeliveries =
 
 const fastKeccakAfterMs = 500;
 
-/** Puts the whole service together, from the given parts if there are any; closes them where that fails. */
+/** Builds the whole service, from the given parts if there are any; closes them if that fails. */
 export async function createService(
   options: ServiceOptions,
   parts: ServiceParts = openParts(options),
@@ -138,7 +140,7 @@ export async function createService(
       core.drain();
       await sleep(delayMs);
       const giveUp = new AbortController();
-      // Closing refuses new payments, and waits for the requests under way.
+      // Closing refuses new payments, and waits for requests in progress.
       await Promise.race([
         app.close(),
         sleep(finishMs, undefined, { signal: giveUp.signal }).catch(() => {}),
@@ -154,8 +156,8 @@ export async function createService(
 }
 
 /**
- * Networks that are configured no more and have settlements: payments of them are found, and judged by their claims. No token is
- * known there, so that a claim says what its payer signed.
+ * Networks that are no longer configured but have settlements: their payments are found and judged by their claims. No
+ * token is known there, so the claim tells what its payer signed.
  */
 function withoutConfiguration(
   claimed: readonly { network: NetworkName; chainId: number }[],
@@ -173,7 +175,7 @@ function withoutConfiguration(
   }));
 }
 
-/** Everything of the service but its HTTP, which it can be put behind with `createApp`. */
+/** Makes everything of the service except HTTP, which `createApp` adds. */
 export function createCore(options: ServiceOptions, parts: ServiceParts = openParts(options)): ServiceCore {
   const { serviceId, ledger } = parts;
   const { logger, apiKeyPepper, settleWaitMs, leaseMs = usualLeaseMs, inspectEveryMs } = options;
@@ -202,7 +204,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
   });
   let draining = false;
 
-  /** The outcome of answers is recorded after them: the database must be there until it is. */
+  /** The delivery of answers is recorded after they are sent, so the database must stay open until then. */
   const recordings = createPending();
   const calls = createPending();
   const facilitator = createFacilitator({
@@ -274,7 +276,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
       const problems = await starts.startAll(startOptions);
       if (problems.length > 0) throw new ConfigurationError(problems);
       for (const watch of watches) watch.start();
-      // Not while the first payments wait for their start.
+      // Not while the first payments wait for the start.
       hashing = setTimeout(() => void loadFastKeccak(), fastKeccakAfterMs).unref();
     },
     drain() {
@@ -295,7 +297,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
     async close() {
       for (const { chain } of lanes) chain.close();
       for (const rpc of [...parts.endpoints.values()].flat()) rpc.close();
-      // What waited for a silent node is answered from the ledger, and needs its lease until then.
+      // Requests that waited for a silent node are answered from the ledger, and need their lease until then.
       await calls.settled();
       await endRenewal();
       await settled();
@@ -304,7 +306,7 @@ export function createCore(options: ServiceOptions, parts: ServiceParts = openPa
   };
 }
 
-/** The operators of each network, what follows their failures up, and the inspection of the networks. */
+/** Makes the operators and recoveries of each network, and the inspection of the networks. */
 function createNetworks(
   options: ServiceOptions,
   { ledger, chains, endpoints, serviceId }: ServiceParts,

@@ -8,17 +8,17 @@ import { UndeterminedError } from "../util/errors.ts";
 import { self } from "../util/self-command.ts";
 import { sleep } from "../util/waiting.ts";
 
-/** Looks for payers who announce that they take back what is in a channel: what its shop has not claimed by then is lost. */
+/** Watches for payers who announce a withdrawal from a channel: what its shop has not claimed by then is lost. */
 export type WithdrawalWatch = {
   start(): void;
-  /** Does not wait for a question that is under way. */
+  /** Does not wait for a request in progress. */
   stop(): void;
 };
 
-/** Blocks between two looks. The shortest delay of a withdrawal is 15 minutes. */
+/** Blocks between two checks. The shortest withdrawal delay is 15 minutes. */
 const lookEveryBlocks = 15;
 
-/** How far back the first look goes, in milliseconds: what was announced while no instance was running. */
+/** How far back the first check goes, in milliseconds: withdrawals may have been announced while no instance was running. */
 const firstLookMs = 60 * 60 * 1000;
 
 export function createWithdrawalWatch({
@@ -41,7 +41,7 @@ export function createWithdrawalWatch({
   let seen: bigint | undefined;
 
   async function look(): Promise<void> {
-    // Nobody is asked on behalf of shops that have no channels.
+    // Saves the requests if no shop here has channels.
     if (!(await ledger.channels.hasAny(chainId))) return;
     const { number: head } = await chain.head();
     // Blocks that are not deep enough may have been replaced.
@@ -56,7 +56,7 @@ export function createWithdrawalWatch({
     seen = head;
   }
 
-  /** The first instance that sees it says so. */
+  /** Records a withdrawal; only the first instance that sees it reports it. */
   async function note({ channel: id, ...withdrawal }: NonNullable<ReturnType<WithdrawalLogs["read"]>>) {
     const channel = await ledger.channels.noteWithdrawal(chainId, id, withdrawal);
     if (channel === null) return;

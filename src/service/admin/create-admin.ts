@@ -21,7 +21,7 @@ import { settlementAsRecord } from "./settlement-record.ts";
 
 const noContract = `0x${"00".repeat(20)}` as const;
 
-/** The admin listener of a service that is configured so. It asks nodes by connections of its own, and only to read. */
+/** The admin listener of a service that has one configured. It has its own connections to nodes, and only reads. */
 export function createAdmin(
   { networks }: Pick<ServeConfig, "networks">,
   admin: NonNullable<ServeConfig["admin"]>,
@@ -61,7 +61,7 @@ export function createAdmin(
   return app;
 }
 
-/** The chain with the payment's asset, or with the first one where the payment names another. */
+/** The chain with the payment's asset, or with the first one if the payment names an unknown asset. */
 function readableChain(
   network: NetworkConfig,
   { requirements }: PaymentRequest,
@@ -89,18 +89,18 @@ function readableChain(
 }
 
 export type AdminOptions = {
-  /** The payments that are shown. */
+  /** The payments to show. */
   timeline: Timeline;
-  /** Where payments are that this process has not seen. */
+  /** Holds payments that this process has not seen. */
   ledger: Pick<Claims, "find">;
-  /** The channels that were opened here. */
+  /** The channels opened through this service. */
   listChannels: ListChannels;
-  /** The host that it will listen on, which callers may name. */
+  /** The host that it will listen on, which requests may name. */
   host: string;
-  /** Without it, every request is refused. */
+  /** Requests without it are refused. */
   token: string;
   context: RefusalContext;
-  /** The chain of a payment; undefined where it is not served. */
+  /** The chain of a payment; undefined if it is not served. */
   chainOf(request: PaymentRequest): ReadableChain | undefined;
   logger: FastifyBaseLogger;
 };
@@ -109,9 +109,9 @@ export type AdminOptions = {
 const mostChainReads = 2;
 
 /**
- * The newest payments of `serve` for its operators, on a server of its own: `GET /payments`,
- * `GET /payments/{id}`, `GET /payments/{id}/transaction` and `GET /events`. It changes nothing. Every request needs the token,
- * and a Host that is its own; no answer holds a signature, a key or a secret.
+ * Shows the newest payments of `serve` to its operators, on a separate server: `GET /payments`, `GET /payments/{id}`,
+ * `GET /payments/{id}/transaction` and `GET /events`. It changes nothing. Every request needs the token and the
+ * server's own Host; no answer contains a signature, a key or a secret.
  */
 export function createAdminApp(options: AdminOptions): FastifyInstance {
   const { timeline, ledger, listChannels, host, token, context, chainOf, logger } = options;
@@ -192,7 +192,7 @@ class TooManyReads extends Error {
   }
 }
 
-/** Compares in the same time, whatever is sent. */
+/** Compares in constant time, whatever is sent. */
 function createTokenCheck(token: string): (authorization: string | undefined) => boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   const expected = digest(`Bearer ${token}`);

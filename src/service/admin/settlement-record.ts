@@ -1,7 +1,7 @@
 import { noTransaction, type Settlement } from "../../ledger/settlement.ts";
 import { nonceMember } from "../../methods/method.ts";
 
-/** The columns of `settlements list --csv`, in order: text, or null if there is none. */
+/** The columns of `settlements list --csv`, in order; null for an empty value. */
 const columns = {
   id: ({ id }) => id,
   organizationId: ({ organizationId }) => organizationId,
@@ -28,7 +28,7 @@ const isoTime = (time: number | null) => (time === null ? null : new Date(time).
 
 export const settlementColumns = Object.keys(columns);
 
-/** A settlement as operators see it, without its signature. */
+/** A settlement as shown to operators, without its signature. */
 export function settlementAsRecord(settlement: Settlement): Record<keyof typeof columns, string | null> {
   return Object.fromEntries(Object.entries(columns).map(([name, read]) => [name, read(settlement)])) as never;
 }

@@ -28,13 +28,12 @@ type ResourcesTable = {
 
 export type DiscoveryTables = { resources: ResourcesTable };
 
-/** The catalogue of resources that organizations were paid for. */
+/** The catalog of resources that organizations were paid for. */
 export type Catalog = {
   /**
-   * Records the resource of a settled payment. It does not delay the answer or throw; under load it may skip a
-   * resource.
+   * Records the resource of a settled payment. Does not delay the answer or throw; may skip a resource under load.
    *
-   * @param body the request that the payment came in, as JSON
+   * @param body the request that contained the payment, as JSON
    */
   note(organizationId: string, body: unknown, payment: PaymentRequest): void;
   /** An organization's resources, most recently paid first. */
@@ -44,7 +43,7 @@ export type Catalog = {
 };
 
 const mostRemembered = 10_000;
-/** Of the ten connections to Postgres, the others are left to settles. */
+/** The rest of the ten connections to Postgres is left to settles. */
 const mostWritesAtOnce = 2;
 const documentSchema = discoveredResourceSchema.omit({ lastUpdated: true });
 

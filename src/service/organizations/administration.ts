@@ -210,17 +210,17 @@ export function noKey(keyId: string): KitError {
   return new KitError(`There is no key with the id ${JSON.stringify(keyId)}`, { code: "not-found" });
 }
 
-/** Returns true if a text can stand in a table and in a log. */
+/** Returns true if a text can be shown in a table and in a log. */
 export function isLine(text: string): boolean {
   return /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,100}$/u.test(text) && text.trim() === text;
 }
 
-/** Who changes something, and when. */
+/** The author and the clock for changes. */
 export type Author = { actor: string; now: () => number };
 
 /**
  * Makes every other change of the organization wait until this transaction ends, so that what is read from now on is
- * what the change replaces.
+ * the state that the change replaces.
  *
  * @throws KitError when there is no such organization.
  */

@@ -25,26 +25,26 @@ export type AdministrationOptions = {
   now: () => number;
   /** Who makes the changes, for the audit trail: a person or a program. "api" by default. */
   actor?: string;
-  /** Where no organization can be paid, besides the USDC of each network. */
+  /** Addresses at which no organization can be paid, in addition to the USDC of each network. */
   reserved?: ReservedAddresses;
 };
 
 export type OrganizationsOptions = AdministrationOptions & {
-  /** Mixed into the HMAC of every key, and kept apart from the database; without it no key can be checked. */
+  /** Mixed into the HMAC of every key, and stored outside the database; without it no key can be checked. */
   pepper: string;
-  /** How long an instance may go on with what it knows of a key, in milliseconds; 1 s by default. */
+  /** How long an instance may use a cached key, in milliseconds; 1 s by default. */
   cacheMs?: number;
 };
 
-/** A stored key and its caller, and the SHA-256 of the key once it was right, as long as this is remembered. */
+/** A stored key and its caller. `proven` is the SHA-256 of the key once it was right, for as long as it is cached. */
 type Identity = { caller: Caller; hmac: Buffer; times: KeyTimes; proven?: Buffer };
 
-/** Keys remembered at a time, unknown ones included. */
+/** The number of keys cached, including unknown ones. */
 const cachedKeys = 10_000;
 
 /**
- * Organizations in a database. Any number of instances may share one: a change made by one of them takes effect at
- * once there, and within `cacheMs` on the others.
+ * Makes the organizations of a database. Any number of instances may share one: a change takes effect at once on the
+ * instance that makes it, and within `cacheMs` on the others.
  */
 export function createOrganizations(options: OrganizationsOptions): Organizations {
   const { pepper, now, cacheMs = 1_000 } = options;
@@ -56,7 +56,7 @@ export function createOrganizations(options: OrganizationsOptions): Organization
     maxAgeMs: cacheMs,
     maxEntries: cachedKeys,
   });
-  /** Compared with when a key is unknown; no key has it, as an HMAC cannot be chosen. */
+  /** Compared with if a key is unknown; no key has it, since an HMAC cannot be chosen. */
   const hmacOfNoKey = randomBytes(32);
   const administration = createOrganizationAdministration(options);
   const pepperRecord = createPepperRecord(db, { hmacOf, now });
@@ -94,9 +94,9 @@ export function createOrganizations(options: OrganizationsOptions): Organization
   }
 
   /**
-   * Returns true if a key is that of an identity. One that was right a moment ago is known again by its plain hash: an HMAC for each
-   * request takes a twentieth of the CPU of a verify, with the memory that it leaves behind. Every wrong key takes
-   * the same way, well-formed or not: one look-up, one hash, one HMAC, two comparisons.
+   * Returns true if a key is that of an identity. A key that was right a moment ago is recognized by its plain hash: an
+   * HMAC per request takes a twentieth of the CPU of a verify, including the garbage it leaves. Every wrong key costs
+   * the same, even if malformed: one look-up, one hash, one HMAC, two comparisons.
    */
   function isRight(key: string, identity: Identity | null): boolean {
     const digest = hash("sha256", key, "buffer");
@@ -139,7 +139,7 @@ export function createOrganizations(options: OrganizationsOptions): Organization
   };
 }
 
-/** The administration of organizations, which does not need the pepper. */
+/** Makes the administration of organizations, which does not need the pepper. */
 export function createOrganizationAdministration(options: AdministrationOptions): OrganizationAdministration {
   const { db, reserved = {} } = options;
   return createAdministration(db.$extendTables<OrganizationTables>(), authorOf(options), reserved);
@@ -150,17 +150,17 @@ function authorOf({ actor = "api", now }: AdministrationOptions) {
   return { actor, now };
 }
 
-/** Remembers for a short time what was loaded for a name. */
+/** Caches values by name for a short time. */
 export type IdentityCache<T> = {
-  /** The remembered value of a name, or the loaded one; concurrent calls load once. */
+  /** Returns the cached value of a name, or loads it; concurrent calls load once. */
   get(name: string): Promise<T>;
-  /** Forgets everything, loads under way included: they may have begun before the change that calls for it. */
+  /** Drops everything, including loads in progress: they may have begun before the change that requires this. */
   clear(): void;
 };
 
 /**
- * Makes a cache over `load`. What it gives is never older than `maxAgeMs`, counted from before the load began. Names
- * come from outside, so at most `maxEntries` are kept; the oldest go first.
+ * Makes a cache over `load`. Its values are never older than `maxAgeMs`, counted from before the load began. Names come
+ * from outside, so at most `maxEntries` are kept; the oldest are dropped first.
  */
 export function createIdentityCache<T>(options: {
   load: (name: string) => Promise<T>;
@@ -175,7 +175,7 @@ export function createIdentityCache<T>(options: {
     get(name) {
       const time = now();
       const known = entries.get(name);
-      // Otherwise a clock that was set back would keep an entry alive for that long.
+      // Without the first check, setting the clock back would keep an entry alive for that long.
       if (known !== undefined && time >= known.loadedAt && time - known.loadedAt < maxAgeMs)
         return known.value;
 

@@ -79,7 +79,7 @@ export function createKeyIssuing(
       requireFuture(expiresAt);
       const drawn = drawApiKey();
       const oldExpiresAt = await inTransaction(db, async (transaction) => {
-        // Locked by an update that changes nothing: of two rotations at once the second sees the first.
+        // Locked by an update that changes nothing: of two concurrent rotations, the second sees the first.
         const old = await transaction
           .updateTable("api_keys")
           .set((row) => ({ replaced_by: row.ref("replaced_by") }))
@@ -118,27 +118,27 @@ export function createKeyIssuing(
   };
 }
 
-// Neither part may hold the separator, so that a key splits in one way only.
+// Neither part may contain the separator, so that a key splits in only one way.
 const format = /^x4k_([0-9A-Za-z]{1,32})_[0-9A-Za-z]{32,128}$/;
 
 /**
- * Draws a key `x4k_<id>_<secret>`: the id of 8 random bytes, the secret of 32, both in lower-case hex. Imported keys
- * may use any letters and digits.
+ * Draws a key `x4k_<id>_<secret>`: an id of 8 random bytes and a secret of 32, both in lowercase hex. Imported keys may
+ * use any letters and digits.
  */
 function drawApiKey(): IssuedKey {
   const keyId = randomBytes(8).toString("hex");
   return { keyId, key: `x4k_${keyId}_${randomBytes(32).toString("hex")}` };
 }
 
-/** Reads a key; null when it is malformed. */
+/** Reads a key; null if it is malformed. */
 export function parseApiKey(key: string): IssuedKey | null {
   const keyId = format.exec(key)?.[1];
   return keyId === undefined ? null : { key, keyId };
 }
 
 /**
- * Makes the function under which keys are stored: HMAC-SHA-256 with the pepper. It covers the id too, so that
- * write access to the database does not suffice to give one key's HMAC to another key.
+ * Makes the function that hashes keys for storage: HMAC-SHA-256 with the pepper. It covers the id too, so that write
+ * access to the database is not enough to give one key's HMAC to another key.
  */
 export function createKeyHmac(pepper: string): (key: string) => Buffer {
   if (pepper === "") throw new KitError("The pepper of the API keys must not be empty");
@@ -146,18 +146,18 @@ export function createKeyHmac(pepper: string): (key: string) => Buffer {
   return (key) => createHmac("sha256", secret).update(key).digest();
 }
 
-/** The error of a wrong pepper, and what to do about it. */
+/** The error for a wrong pepper, with advice. */
 export const wrongPepper = {
   name: "API_KEY_PEPPER",
   problem: "is not the one that the API keys were made with, so every key would be answered 401",
   advice: `Set the one that the keys were made with. If it is lost, or changed on purpose: ${self} key accept-pepper, and issue new keys.`,
 } as const;
 
-/** The row with the HMAC of a fixed text under the pepper of the keys. */
+/** The id of the row with the HMAC of a fixed text under the pepper of the keys. */
 const only = 1;
 const text = "which pepper the API keys are hashed with";
 
-/** Remembers in the database which pepper the API keys are hashed with, without the pepper itself. */
+/** Records in the database which pepper the API keys are hashed with, without the pepper itself. */
 export function createPepperRecord(
   db: Kysely<OrganizationTables>,
   { hmacOf, now }: { hmacOf: (text: string) => Buffer; now: () => number },
@@ -184,7 +184,7 @@ export function createPepperRecord(
     state: () => stateIn(db),
 
     /**
-     * To be called in the transaction that stores a key, before it does: records the pepper with the first key.
+     * Call this in the transaction that stores a key, before storing it: records the pepper with the first key.
      *
      * @throws KitError when the other keys have another pepper.
      */
@@ -201,7 +201,7 @@ export function createPepperRecord(
         throw new KitError(`${wrongPepper.name} ${wrongPepper.problem}`, { hints: [wrongPepper.advice] });
     },
 
-    /** Records the pepper after a key was recognized, which shows that it is right. Never throws. */
+    /** Records the pepper after a key was recognized, which proves that it is right. Never throws. */
     async recognized(): Promise<void> {
       if (isRecorded) return;
       isRecorded = true;
@@ -210,7 +210,7 @@ export function createPepperRecord(
       });
     },
 
-    /** Makes this the pepper; gives the number of keys that stop working. */
+    /** Makes this the pepper; returns the number of keys that stop working. */
     accept: () =>
       inTransaction(db, async (transaction) => {
         if ((await stateIn(transaction)) === "right") return 0;

@@ -43,13 +43,13 @@ export {
 export type OpenOrganizationsOptions = {
   /** The database of `serve`: `sqlite:PATH` or `postgres://…`. */
   databaseUrl: string;
-  /** The secret for hashing API keys: `API_KEY_PEPPER` of `serve`. With another one, no existing key is valid. */
+  /** The secret for hashing API keys: `API_KEY_PEPPER` of `serve`. With a different one, no existing key is valid. */
   pepper: string;
   /** Who makes the changes, for the audit trail: a person or a program, 1 to 100 characters on one line. */
   actor: string;
-  /** The facilitator contracts of `serve`, which are refused as recipients, as every network's USDC is. */
+  /** The facilitator contracts of `serve`, which are refused as recipients like every network's USDC. */
   facilitatorContracts?: Partial<Record<NetworkTier, Address>>;
-  /** Networks of `serve` besides the built-in ones, which recipients may then be set for, their tokens excepted. */
+  /** Networks of `serve` beyond the built-in ones. Recipients can be set for them; their tokens are refused as recipients. */
   addedNetworks?: readonly Network[];
 };
 
@@ -61,12 +61,12 @@ const wantedOptions: Readonly<Record<keyof OpenOrganizationsOptions, Wanted>> = 
   addedNetworks: objects,
 };
 
-/** Organizations, and the connection to their database, which is to be closed. */
+/** Organizations with an open database connection, which must be closed. */
 export type OpenOrganizations = Organizations & AsyncDisposable & { close(): Promise<void> };
 
 /**
- * Opens the organizations of a facilitator, from a program that need not be the facilitator: what it changes takes
- * effect within a second on every instance, and stands in the audit trail under the name of the actor.
+ * Opens the organizations of a facilitator from another program. Its changes take effect within a second on every instance,
+ * and are recorded in the audit trail under the actor's name.
  *
  * @example
  * ```ts
@@ -82,11 +82,11 @@ export type OpenOrganizations = Organizations & AsyncDisposable & { close(): Pro
  * const { key } = await organizations.createKey(id, { scopes: ["verify", "settle"] });
  * ```
  *
- * A given key must look drawn: the published keys of the local chains and the fixtures are refused.
+ * An imported key must look random: the published keys of the local chains and the fixtures are refused.
  *
- * @throws ConfigurationError, a KitError, when there is no such option, one is missing, or of the wrong kind
- * @throws KitError when `serve` would not take the URL or the pepper, and when the database cannot be opened, does not exist, or is
- * not at this version: `x402-kit migrate` brings it there.
+ * @throws ConfigurationError, a KitError, when an option is unknown, missing, or of the wrong type
+ * @throws KitError when `serve` would reject the URL or the pepper, or when the database cannot be opened, does not exist, or is
+ * not at this version, which `x402-kit migrate` fixes.
  */
 export async function openOrganizations(options: OpenOrganizationsOptions): Promise<OpenOrganizations> {
   requireGiven(options, wantedOptions);
@@ -113,7 +113,7 @@ export async function openOrganizations(options: OpenOrganizationsOptions): Prom
   }
 }
 
-/** @throws KitError when `serve` would refuse a value: keys that were made with it would work nowhere */
+/** @throws KitError if `serve` would reject a value: keys made with it would work nowhere */
 function requireServed(name: string, read: () => void): void {
   const value = attempt(read);
   if ("value" in value) return;
@@ -122,10 +122,10 @@ function requireServed(name: string, read: () => void): void {
   });
 }
 
-/** Drawn secrets have many more different characters; the published keys have three. */
+/** Random secrets have many more distinct characters; the published keys have three. */
 const fewestCharacters = 8;
 
-/** @throws KitError when the secret of a key can be guessed, as that of a published key can */
+/** @throws KitError if the secret of a key can be guessed, as in a published key */
 function requireSecret(key: string): void {
   const secret = key.slice(key.lastIndexOf("_") + 1);
   if (new Set(secret).size >= fewestCharacters) return;
@@ -151,7 +151,7 @@ const duration: Wanted = {
   fits: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 };
 
-/** A recipient for a misspelt network would be stored, and payments refused as if there were none. */
+/** Otherwise a recipient for a misspelled network would be stored, and payments refused as if there were none. */
 const ofThese = (networks: readonly NetworkName[]): Wanted => ({
   ...oneOf(networks),
   what: `one of ${networks.join(", ")}; others are known with the option addedNetworks`,
@@ -163,7 +163,7 @@ const someScopes: Wanted = {
 };
 
 /**
- * The same for programs, which may be JavaScript: a scope or an expiry that is misspelt is refused, and not left out,
+ * Adds argument checks for callers, which may be JavaScript: a misspelled scope or expiry is rejected and not ignored,
  * which would give a key unintended rights.
  */
 function checkGiven(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
@@ -199,12 +199,12 @@ function checkGiven(organizations: Organizations, networks: readonly NetworkName
       requireTexts({ keyId });
       requireGiven(options, { graceMs: needed(duration), expiresAt: time });
     }),
-    // What is no text is malformed, and takes as long as a wrong key.
+    // Anything but a string is malformed, and takes as long as a wrong key.
     authenticate: (key) => organizations.authenticate(typeof key === "string" ? key : ""),
   };
 }
 
-/** The same function, for arguments that pass a check. */
+/** The same function, with a check of its arguments. */
 function checked<Args extends unknown[], T>(
   call: (...args: Args) => Promise<T>,
   check: (...args: Args) => void,

@@ -14,18 +14,18 @@ type OrganizationsTable = {
   id: string;
   name: string;
   created_at: number;
-  /** How many changes the audit trail has; see `lockOrganization`. */
+  /** The number of changes in the audit trail; see `lockOrganization`. */
   changes: Generated<number>;
 };
 
-/** To whom an organization's payments go, and which of them are settled, per network. */
+/** The recipients of an organization's payments, and the limits that apply to them, per network. */
 type RecipientsTable = {
   organization_id: string;
   network: NetworkName;
   recipient: Address;
-  /** Decimal text in the asset's smallest unit. */
+  /** Decimal text, in the asset's smallest unit. */
   minimum_amount: string | null;
-  /** Decimal text in wei. */
+  /** Decimal text, in wei. */
   daily_gas_budget: string | null;
   /** 1 or 0. */
   refuse_payers_with_code: Generated<number>;
@@ -41,14 +41,14 @@ type ApiKeysTable = {
   created_at: number;
   expires_at: number | null;
   revoked_at: number | null;
-  /** The id of the key that takes its place. */
+  /** The id of the key that replaces it. */
   replaced_by: string | null;
 };
 
 /** One change of an organization. Rows are only ever added. */
 type AuditTable = {
   organization_id: string;
-  /** Counts the organization's changes from 1: a gap shows that a row was taken away. */
+  /** Counts the organization's changes from 1: a gap shows that a row was removed. */
   change: number;
   at: number;
   actor: string;
@@ -57,10 +57,10 @@ type AuditTable = {
   details: string;
 };
 
-/** Which pepper the keys are hashed with; see `createPepperRecord`. One row at most. */
+/** Records which pepper the keys are hashed with; see `createPepperRecord`. At most one row. */
 type PepperTable = { id: number; hmac: string; set_at: number };
 
-/** The tables of the organizations, as the newest migration leaves them. */
+/** The tables of the organizations, as of the newest migration. */
 export type OrganizationTables = {
   organizations: OrganizationsTable;
   recipients: RecipientsTable;
@@ -107,13 +107,13 @@ export function toLimits(row: Pick<NetworkRow, (typeof limitColumns)[number]>): 
   };
 }
 
-/** The scopes of a key, which are stored as one text. */
+/** Reads the scopes of a key, which are stored as one text. */
 export function toScopes(text: string): Scope[] {
   const words = text.split(" ");
   return scopes.filter((scope) => words.includes(scope));
 }
 
-/** The columns that decide whether a key works. */
+/** The columns that decide if a key works. */
 export type KeyTimes = Pick<ApiKeysTable, "expires_at" | "revoked_at" | "replaced_by">;
 
 export function keyStateOf({ expires_at, revoked_at, replaced_by }: KeyTimes, time: number): KeyState {

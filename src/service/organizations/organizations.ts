@@ -9,12 +9,12 @@ import {
 import { refusals } from "../../protocol/refusals.ts";
 import { KitError } from "../../util/errors.ts";
 
-/** The operations that a key may be allowed. */
+/** The operations that a key can allow. */
 export const scopes = ["verify", "settle"] as const;
 
 export type Scope = (typeof scopes)[number];
 
-/** An organization: whose payments are settled to the recipient it has set for each network. */
+/** An organization. Its payments are settled to the recipient it has set for each network. */
 export type Organization = {
   id: string;
   name: string;
@@ -22,7 +22,7 @@ export type Organization = {
   limits: Readonly<Partial<Record<NetworkName, Limits>>>;
 };
 
-/** The organization that an API key authenticates. */
+/** The organization that an API key belongs to. */
 export type Caller = {
   organization: Organization;
   keyId: string;
@@ -32,14 +32,14 @@ export type Caller = {
 /**
  * | State | Meaning |
  * |---|---|
- * | active | speaks for its organization |
- * | replaced | still does, until it expires: another key was issued in its place |
- * | expired | its time is over |
- * | revoked | was taken back |
+ * | active | authenticates its organization |
+ * | replaced | still does until it expires: another key was issued in its place |
+ * | expired | its expiry time has passed |
+ * | revoked | ended by an administrator |
  */
 export type KeyState = "active" | "replaced" | "expired" | "revoked";
 
-/** An API key without its secret. Times in unix milliseconds. */
+/** An API key without its secret. Times are in unix milliseconds. */
 export type KeyRecord = {
   keyId: string;
   organizationId: string;
@@ -51,13 +51,13 @@ export type KeyRecord = {
   replacedBy: string | null;
 };
 
-/** One change of an organization. It never holds a secret. */
+/** One change of an organization. It never contains a secret. */
 export type Change = {
   /** Counts the organization's changes from 1, without gaps. */
   number: number;
   /** Unix milliseconds. */
   at: number;
-  /** Who made it, as the program that did says. */
+  /** Who made the change, as reported by the program that made it. */
   actor: string;
   action: ChangeAction;
   details: Readonly<Record<string, unknown>>;
@@ -77,22 +77,22 @@ export type ChangeAction = (typeof changeActions)[number];
 /** An issued key. Its secret is shown only here. */
 export type IssuedKey = { key: string; keyId: string };
 
-/** Needs no secret. Every change is one transaction, with its entry in the audit trail. */
+/** Manages organizations; needs no secret. Every change is one transaction, including its entry in the audit trail. */
 export type OrganizationAdministration = {
   create(organization: { id?: string; name: string }): Promise<Organization>;
   find(id: string): Promise<Organization | null>;
-  /** All of them, oldest first. */
+  /** All organizations, oldest first. */
   list(): Promise<readonly Organization[]>;
   setRecipient(organizationId: string, network: NetworkName, recipient: Address): Promise<void>;
-  /** Sets limits on a network that has a recipient. What is undefined stays as it is, null takes a limit away. */
+  /** Sets limits on a network that has a recipient. Undefined leaves a limit unchanged, null removes it. */
   setLimits(
     organizationId: string,
     network: NetworkName,
     limits: { [Limit in keyof Limits]?: Limits[Limit] | undefined },
   ): Promise<void>;
-  /** The keys of an organization, oldest first, those that no longer work included. */
+  /** All keys of an organization, oldest first, including those that no longer work. */
   listKeys(organizationId: string): Promise<readonly KeyRecord[]>;
-  /** Ends a key for good, within a second on every instance. */
+  /** Revokes a key for good, within a second on every instance. */
   revokeKey(keyId: string): Promise<void>;
   /** The audit trail of an organization, oldest first. */
   listChanges(organizationId: string): Promise<readonly Change[]>;
@@ -101,17 +101,17 @@ export type OrganizationAdministration = {
 /** Issues keys, which needs the pepper. */
 export type KeyIssuing = {
   /**
-   * Issues a key `x4k_<id>_<secret>`; the secret is stored as an HMAC alone and never shown again.
-   * `key` imports a given one (the harness's published key) instead of drawing a new one. `expiresAt` is in unix
-   * milliseconds; a key without it does not expire.
+   * Issues a key `x4k_<id>_<secret>`; only an HMAC of it is stored, and the secret is never shown again. `key` imports
+   * an existing key (the harness's published one) instead of drawing a new one. `expiresAt` is in unix milliseconds; a
+   * key without it does not expire.
    */
   createKey(
     organizationId: string,
     options: { scopes: readonly Scope[]; expiresAt?: number | undefined; key?: string },
   ): Promise<IssuedKey>;
   /**
-   * Issues a key with the scopes of another, which from then on expires after `graceMs`, or earlier if it did before.
-   * Both work until then. `expiresAt` is the new key's.
+   * Issues a key with the scopes of another one, which then expires after `graceMs`, or earlier if it already would
+   * have. Both work until then. `expiresAt` applies to the new key.
    */
   rotateKey(
     keyId: string,
@@ -122,11 +122,11 @@ export type KeyIssuing = {
 /** Organizations, their recipients and their API keys. */
 export type Organizations = OrganizationAdministration &
   KeyIssuing & {
-    /** The caller of a key; null when it is malformed, unknown, wrong, revoked or expired, all in the same time. */
+    /** Returns the caller of a key; null if it is malformed, unknown, wrong, revoked or expired, all in constant time. */
     authenticate(key: string): Promise<Caller | null>;
-    /** Checks whether the pepper is the one that the keys in the database were made with. */
+    /** Checks if the pepper is the one that the keys in the database were made with. */
     checkPepper(): Promise<PepperState>;
-    /** Makes this the pepper of the database; gives how many keys stop working, which another one made. */
+    /** Makes this the pepper of the database; returns how many keys made with another one stop working. */
     acceptPepper(): Promise<number>;
   };
 
@@ -134,22 +134,22 @@ export type Organizations = OrganizationAdministration &
  * | State | Meaning |
  * |---|---|
  * | right | the keys were made with it |
- * | wrong | with another one: no key would be recognized |
- * | unknown | there is no key yet, or none of those from before it was recorded has been used since |
+ * | wrong | they were made with another one: no key would be recognized |
+ * | unknown | there is no key yet, or no key from before the pepper was recorded has been used since |
  */
 export type PepperState = "right" | "wrong" | "unknown";
 
-/** Which of an organization's payments on one network are settled. */
+/** Decides which of an organization's payments on one network are settled. */
 export type Limits = {
-  /** The least amount of one payment, in the asset's smallest unit; null for any. */
+  /** The minimum amount of a payment, in the asset's smallest unit; null for any. */
   minimumAmount: bigint | null;
-  /** The most that settling for the organization may cost in gas on one day (UTC), in wei; null for the network's default. */
+  /** The maximum gas cost of the organization's settlements per day (UTC), in wei; null for the network's default. */
   dailyGasBudget: bigint | null;
   /** True if payers with code are refused: contract wallets, and accounts with a delegate (EIP-7702). */
   refusePayersWithCode: boolean;
 };
 
-/** Why a payment is too small for its organization to be settled; undefined when it is not. */
+/** Returns the refusal of a payment that is too small for its organization; otherwise undefined. */
 export function belowMinimum(limits: Limits | undefined, value: bigint): Invalid | undefined {
   const minimum = limits?.minimumAmount ?? null;
   if (minimum === null || value >= minimum) return undefined;
@@ -157,10 +157,10 @@ export function belowMinimum(limits: Limits | undefined, value: bigint): Invalid
 }
 
 /**
- * Why a payer's code keeps its payment from being settled; undefined when it does not.
+ * Returns the refusal of a payment because of its payer's code; undefined if it may be settled.
  *
- * @param payerCode the hash of the code, null for a plain account; undefined if it was not read, which is an error where it
- * decides
+ * @param payerCode the hash of the code, null for a plain account; undefined if it was not read, which is an error if
+ * the limits depend on it
  */
 export function refusedForCode(
   limits: Limits | undefined,
@@ -172,12 +172,12 @@ export function refusedForCode(
   return payerCode === null ? undefined : refusals.payerHasCode(payer);
 }
 
-/** Addresses that no organization can be paid at, by network, and what each is: "the facilitator contract". */
+/** Addresses that no organization can be paid at, by network, each with a description such as "the facilitator contract". */
 export type ReservedAddresses = Readonly<
   Partial<Record<NetworkName, readonly { address: Address; what: string }[]>>
 >;
 
-/** The reserved addresses of a network's configuration: its facilitator contract and its tokens. */
+/** The reserved addresses of the configured networks: their facilitator contracts and tokens. */
 export function reserve(
   configured: readonly {
     name: NetworkName;
@@ -200,7 +200,7 @@ export function reserve(
   );
 }
 
-/** The same for the contracts of the tiers and further tokens. */
+/** Like {@link reserve}, from the contracts of the tiers and additional tokens. */
 export function reserveByTier(
   contracts: Readonly<Partial<Record<NetworkTier, Address>>>,
   tokens: readonly { network: NetworkName; address: Address; name: string }[] = [],
@@ -220,10 +220,10 @@ export function reserveByTier(
 }
 
 /**
- * Refuses a wallet at which an organization could not be paid: one that is mistyped (EIP-55), the zero address, the
+ * Rejects a wallet at which an organization could not be paid: a mistyped one (EIP-55), the zero address, the
  * facilitator contract, and the tokens, which would keep what is sent to them.
  *
- * @throws KitError that says why
+ * @throws KitError with the reason
  */
 export function requirePayable(recipient: string, network: NetworkName, reserved: ReservedAddresses): void {
   const { address, problem } = readAddress(recipient);
