@@ -1,7 +1,7 @@
 /** A map with a limited number of entries. */
 export type BoundedMap<Key, Value> = ReturnType<typeof createBoundedMap<Key, Value>>;
 
-/** Makes a map in which a new entry pushes out the one that was set first, with which `forget` is called. */
+/** Makes a map in which a new entry evicts the one that was set first; `forget` is called with the evicted value. */
 export function createBoundedMap<Key, Value>(most: number, forget: (value: Value) => void = () => {}) {
   const entries = new Map<Key, Value>();
   return {
@@ -14,7 +14,7 @@ export function createBoundedMap<Key, Value>(most: number, forget: (value: Value
       entries.delete(oldest[0]);
       forget(oldest[1]);
     },
-    /** As `set`, and makes the entry the newest. */
+    /** Like `set`, and makes the entry the newest. */
     renew(key: Key, value: Value): void {
       entries.delete(key);
       this.set(key, value);
@@ -29,9 +29,9 @@ export function createBoundedMap<Key, Value>(most: number, forget: (value: Value
 }
 
 /**
- * Makes a function that loads at most once per `maxAgeMs`, and one load at a time, however often it is called:
- * probes and scrapes must not become load on a database or a provider. A failure is remembered as well. Arguments are those of
- * the call that loads.
+ * Makes a function that loads at most once per `maxAgeMs`, and only one load at a time, however often it is called:
+ * probes and scrapes must not become load on a database or a provider. Failures are cached too. The arguments are those
+ * of the call that loads.
  */
 export function memoizeFor<T, Arguments extends readonly unknown[]>(
   load: (...args: Arguments) => Promise<T>,

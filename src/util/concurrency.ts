@@ -1,27 +1,27 @@
-// Imported, not global: a test that installs fake timers must not stop what works together.
+// Imported, not global: a test that installs fake timers must not stop batches.
 import { setImmediate } from "node:timers";
 
-/** How much is done together. */
+/** How items are batched. */
 export type TogetherOptions<Item> = {
-  /** Items in one piece of work; a power of two. */
+  /** The maximum number of items per call; a power of two. */
   most: number;
-  /** Pieces have any number of items: for work that makes one statement of all, see {@link padded}. */
+  /** True if a call may have any number of items: for work that puts all of them in one statement, see {@link padded}. */
   anyNumber?: boolean;
-  /** Items of the same key never share a piece of work: the later one waits for the next. Without it they do. */
+  /** Items with the same key never share a call: the later one waits for the next. Without it any items may. */
   keyOf?: (item: Item) => string;
-  /** Pieces of work under way at a time; what is asked for meanwhile waits for the end of one. 3 by default. */
+  /** The maximum number of calls in progress; further items wait until one ends. 3 by default. */
   mostUnderWay?: number;
 };
 
-/** For how long what is asked for waits for more, while every turn of the event loop brings some, in milliseconds. */
+/** How long items wait for more, while every turn of the event loop brings some, in milliseconds. */
 const longestWaitMs = 4;
 
 type Waiting<Item, Result> = { item: Item; resolve(result: Result): void; reject(error: unknown): void };
 
 /**
- * Turns a function for many items into one for a single item: items of one turn of the event loop, or that arrive while
- * enough calls are under way, share a call. `work` returns the results in the order of the items; if it throws, all of
- * its items fail.
+ * Turns a function for many items into one for a single item: items that arrive in one turn of the event loop, or while
+ * enough calls are in progress, share a call. `work` returns the results in the order of the items; if it throws, all
+ * of its items fail.
  *
  * A call has 1, 2, 4, 8 … items unless `anyNumber` is set, so that a database has few different statements to prepare.
  */
@@ -39,7 +39,7 @@ export function together<Item, Result>(
     const until = performance.now() + longestWaitMs;
     let before = 0;
     const turn = () => {
-      // A server takes one new connection a turn: without the wait each would have a piece of work to itself.
+      // A server accepts one new connection per turn: without the wait, each item would get its own call.
       const isGrowing = waiting.length > before && waiting.length < most;
       before = waiting.length;
       if (isGrowing && performance.now() < until) {
@@ -93,16 +93,16 @@ export function together<Item, Result>(
   };
 }
 
-/** A list with its last item repeated until there are 1, 2, 4, 8 …: for what is looked up in a list, that is the same. */
+/** A list with its last item repeated until its length is 1, 2, 4, 8 …; for a look-up in a list this makes no difference. */
 export function padded<Item>(items: readonly Item[]): Item[] {
   const missing = 2 ** Math.ceil(Math.log2(items.length)) - items.length;
   return [...items, ...items.slice(-1).flatMap((last) => Array.from({ length: missing }, () => last))];
 }
 
-/** Does a piece of work when all that was asked for before is over, whatever became of that. */
+/** Does a piece of work once all earlier ones have ended, even if they failed. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Makes pieces of work wait for one another, in the order of the calls. */
+/** Makes a queue that runs pieces of work one after the other, in the order of the calls. */
 export function createSerialQueue(): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
@@ -112,7 +112,7 @@ export function createSerialQueue(): InTurn {
   };
 }
 
-/** Does a piece of work for each item, some at a time, and gives the results in the order of the items. */
+/** Does a piece of work for each item, `atOnce` at a time, and returns the results in the order of the items. */
 export async function inParallel<T, R>(
   items: readonly T[],
   atOnce: number,
@@ -138,13 +138,13 @@ export async function inParallel<T, R>(
   return results;
 }
 
-/** Knows what is under way, so that it can be waited for before what it needs is taken away. */
+/** Tracks work in progress, so that it can be awaited before its resources are closed. */
 type Pending = {
-  /** The same work, known while it is under way. */
+  /** The same function, with its calls tracked. */
   track<Args extends unknown[], Result>(
     work: (...args: Args) => Promise<Result>,
   ): (...args: Args) => Promise<Result>;
-  /** Resolves when nothing is under way that had begun by now, whatever came of it. */
+  /** Resolves when all calls that had begun by now have ended, even if they failed. */
   settled(): Promise<void>;
 };
 

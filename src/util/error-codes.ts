@@ -1,6 +1,6 @@
 /**
- * The codes of errors, by which programs tell them apart: a code stays the same when a message changes. `exit` is the exit code
- * of a command that ends with the error. docs/guides/agents.md has the table.
+ * The codes of errors, by which programs tell them apart: a code stays the same when a message changes. `exit` is the
+ * exit code of a command that ends with the error. See the table in docs/guides/agents.md.
  */
 export const errorCodes = {
   failed: { exit: 1, means: "it could not be done; the message says why" },

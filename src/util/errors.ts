@@ -1,15 +1,15 @@
 import type { ErrorCode } from "./error-codes.ts";
 
-/** The system's codes for an address where nothing answers. */
+/** The system's codes for an address that does not answer. */
 const unreachable = /^E(CONN(REFUSED|RESET)|(HOST|NET)UNREACH|NOTFOUND|AI_AGAIN|TIMEDOUT)$/;
 
 /**
- * The root of every error this project throws. `message` is one sentence for the caller; `hints` are lines
- * for the operator on what to do about it; `cause` is always what led to it; `code` stays the same when a message changes.
+ * The root of every error this project throws. `message` is one sentence for the caller; `hints` are lines for the
+ * operator on how to fix it; `cause` is always the underlying error; `code` stays the same when a message changes.
  */
 export class KitError extends Error {
   override readonly name: string = "KitError";
-  /** By default that of the cause, or what follows from the system's code. */
+  /** By default that of the cause, or derived from the system's code. */
   readonly code: ErrorCode;
   readonly hints: readonly string[];
 
@@ -22,7 +22,7 @@ export class KitError extends Error {
     this.hints = hints;
   }
 
-  /** Vitest prints `message` of this and no other member of an error, so it has the hints. */
+  /** Vitest prints only `message` of this object and no other field of an error, so it includes the hints. */
   toJSON(): { name: string; code: ErrorCode; message: string; hints: readonly string[] } {
     const { name, code, message, hints } = this;
     return { name, code, message: [message, ...hints].join("\n  "), hints };
@@ -31,7 +31,7 @@ export class KitError extends Error {
 
 function codeOf(error: unknown): ErrorCode {
   let cause = error;
-  // An error may be its own cause.
+  // Bounded, since an error may be its own cause.
   for (let depth = 0; cause instanceof Error && depth < 9; depth++) {
     if (cause instanceof KitError) return cause.code;
     const code = `${Reflect.get(cause, "code")}`;
@@ -43,14 +43,14 @@ function codeOf(error: unknown): ErrorCode {
   return "failed";
 }
 
-/** One thing that is wrong with a configuration or a command line. */
+/** One problem with a configuration or a command line. */
 export type ConfigurationProblem = {
-  /** The variable or option, as the user spells it: `BASE_RPC_URL`, `--port`. */
+  /** The variable or option as the user writes it: `BASE_RPC_URL`, `--port`. */
   name: string;
   problem: string;
   /** A value that would work. */
   example?: string;
-  /** True if nothing is given at all, and not something wrong. */
+  /** True if there is no value at all, as opposed to a wrong one. */
   isMissing?: boolean;
 };
 
@@ -72,7 +72,10 @@ export class ConfigurationError extends KitError {
   }
 }
 
-/** The result of `work`; undefined when it throws a {@link ConfigurationError}, whose problems are then added. */
+/**
+ * Returns the result of `work`; undefined if it throws a {@link ConfigurationError}, whose problems are added to
+ * `problems`.
+ */
 export function collectProblems<T>(problems: ConfigurationProblem[], work: () => T): T | undefined {
   try {
     return work();
@@ -84,8 +87,8 @@ export function collectProblems<T>(problems: ConfigurationProblem[], work: () =>
 }
 
 /**
- * "We could not tell": the RPC is down, the operator has no gas money, anything unforeseen. It never becomes a
- * verdict; over HTTP it is a 503 that may be tried again.
+ * "We could not tell": the RPC is down, the operator has no gas money, or anything unforeseen. It never becomes a
+ * verdict; over HTTP it is a 503, and the request may be retried.
  */
 export class UndeterminedError extends KitError {
   override readonly name: string = "UndeterminedError";
@@ -93,8 +96,8 @@ export class UndeterminedError extends KitError {
 }
 
 /**
- * One operator cannot settle: it has no gas money, or not its role. Nothing was signed, and another operator may settle
- * the same payment.
+ * One operator cannot settle: it lacks gas money or its role. Nothing was signed, and another operator may settle the
+ * same payment.
  */
 export class OperatorError extends UndeterminedError {
   override readonly name = "OperatorError";
@@ -108,20 +111,20 @@ export class OperatorError extends UndeterminedError {
   }
 }
 
-/** The key is good, but lacks what the call needs: a scope, or a recipient for the network. HTTP 403. */
+/** The key is valid, but lacks what the call needs: a scope, or a recipient for the network. HTTP 403. */
 export class ForbiddenError extends KitError {
   override readonly name = "ForbiddenError";
   override readonly code = "forbidden";
 }
 
 /**
- * The organization's gas budget of the day does not hold another settlement. It says nothing of the payment, of which
- * nothing was signed. HTTP 429.
+ * The organization's daily gas budget does not cover another settlement. The payment may be fine; nothing was signed
+ * for it. HTTP 429.
  */
 export class GasBudgetError extends KitError {
   override readonly name = "GasBudgetError";
   override readonly code = "gas-budget-used-up";
-  /** Until it may be worth trying again. */
+  /** Seconds until a retry may succeed. */
   readonly retryAfterSeconds: number;
 
   constructor(message: string, retryAfterSeconds: number) {
@@ -130,13 +133,13 @@ export class GasBudgetError extends KitError {
   }
 }
 
-/** A payment's identifier was another payment's before. HTTP 409. */
+/** A payment's identifier was used for another payment before. HTTP 409. */
 export class IdentifierReusedError extends KitError {
   override readonly name = "IdentifierReusedError";
   override readonly code = "payment-identifier-reused";
 }
 
-/** An `Idempotency-Key` came again with another body. HTTP 422. */
+/** An `Idempotency-Key` was sent again with another body. HTTP 422. */
 export class IdempotencyMismatchError extends KitError {
   override readonly name = "IdempotencyMismatchError";
   override readonly code = "idempotency-key-reused";

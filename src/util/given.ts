@@ -8,11 +8,11 @@ import { nearest, quote, typosBetween } from "./text.ts";
 
 /** The kind of value that an argument or option takes: a description and a check. */
 export type Wanted = {
-  /** Follows “is not”: “a text”. */
+  /** Follows “is not” in a message: “a text”. */
   readonly what: string;
   fits(value: unknown): boolean;
   readonly example?: string;
-  /** True if it may not be left out. */
+  /** True if it is required. */
   readonly isNeeded?: boolean;
 };
 
@@ -21,7 +21,7 @@ export type WantedOptions = Readonly<Record<string, Wanted>>;
 const isPlain = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Checked where it is used, or good in every form. */
+/** Accepts any value; it is checked where it is used, or is always valid. */
 export const anything: Wanted = { what: "", fits: () => true };
 export const aText: Wanted = { what: "a text", fits: (value) => typeof value === "string" };
 export const aBoolean: Wanted = { what: "true or false", fits: (value) => typeof value === "boolean" };
@@ -55,7 +55,7 @@ function isWritable(value: object): boolean {
   }
 }
 
-/** An amount in a token's smallest unit, among others. */
+/** For example an amount in a token's smallest unit. */
 export const aUint256: Wanted = {
   what: "a bigint from 0 to 2^256 - 1",
   fits: (value) => typeof value === "bigint" && value >= 0n && value < 2n ** 256n,
@@ -73,14 +73,14 @@ export function oneOf(values: readonly (string | number)[]): Wanted {
   return { what: `one of ${values.join(", ")}`, fits: (value) => values.some((one) => one === value) };
 }
 
-/** The same, where it may not be left out. */
+/** The same kind of value, but required. */
 export const needed = (wanted: Wanted): Wanted => ({ ...wanted, isNeeded: true });
 
 /**
- * Everything that is wrong with options as such: `wrong`, that they are no object, or that a value is of the wrong kind;
- * `unknown`, names of which there is no option.
+ * Finds all problems with options: `wrong` if they are not an object, or if a value is of the wrong kind; `unknown` for
+ * names that are not options.
  *
- * @param what they are called: `options`, whose names stand alone, or that of the option that they are in
+ * @param what their name in messages: `options`, whose fields are named alone, or the option that contains them
  */
 export function findGivenProblems(
   given: unknown,
@@ -107,7 +107,7 @@ export function requireGiven(given: unknown, wanted: WantedOptions, what?: strin
   refuse([...unknown, ...wrong]);
 }
 
-/** @throws {ConfigurationError} when an argument is not what it should be, or is missing */
+/** @throws {ConfigurationError} when an argument is invalid or missing */
 export function requireArgument(name: string, value: unknown, wanted: Wanted): void {
   refuse(findProblem(name, value, needed(wanted)));
 }
@@ -123,7 +123,7 @@ function findProblem(name: string, value: unknown, wanted: Wanted | undefined): 
   return [{ name, problem, ...(example !== undefined && { example }) }];
 }
 
-/** The name that was probably meant, or all that there are. */
+/** Suggests the name that was probably meant, or lists all of them. */
 function meant(name: string, names: readonly string[]): string {
   const [closest = ""] = nearest(
     name.toLowerCase(),
@@ -131,7 +131,7 @@ function meant(name: string, names: readonly string[]): string {
     1,
   );
   const found = names.find((one) => one.toLowerCase() === closest);
-  // A third of the letters: `port` is not what is meant by `sort`, but `networks` by `newtork`.
+  // A third of the letters may differ: `sort` is not a typo of `port`, but `newtork` is one of `networks`.
   const isNear = found !== undefined && typosBetween(name.toLowerCase(), closest) <= found.length / 3;
   return isNear ? `did you mean ${found}?` : `there are ${names.join(", ")}`;
 }

@@ -6,47 +6,47 @@ import { joinHeaders, parseJson, unlessTooDeep } from "./json.ts";
 import { http } from "./node-http.ts";
 
 /*
- * The one HTTP client. `node:http` and not `fetch`, which takes 0.4 ms of CPU per request where this takes 0.1 (the whole
- * budget of a verify is 0.4 ms), 80 ms for the first one of a process, and keeps a process alive for its pool.
+ * The only HTTP client. It uses `node:http`, which takes 0.1 ms of CPU per request; `fetch` takes 0.4 (the whole budget of a
+ * verify), plus 80 ms for the first request of a process, and its pool keeps the process alive.
  */
 
 export type HttpRequest = {
   method?: string;
-  /** The request target, sent as it is: `http://any/report`, `/./report`. By default the path and query of the URL. */
+  /** The request target, sent unchanged: `http://any/report`, `/./report`. By default the path and query of the URL. */
   target?: string | undefined;
   headers?: Readonly<Record<string, string>>;
   body?: string | undefined;
   /**
-   * For the whole exchange, in milliseconds: a server that sends a byte now and then is not alive either. By default 30 s for a GET, and
-   * 120 s for others.
+   * The limit for the whole exchange, in milliseconds: a server that sends a byte now and then counts as dead too. 30 s
+   * for a GET and 120 s for others by default.
    */
   timeoutMs?: number;
-  /** The longest answer that is read, in bytes. */
+  /** The maximum size of the answer, in bytes. */
   maxBytes?: number;
-  /** Any other status is a failure at once, its body unread. */
+  /** Any other status fails at once, its body unread. */
   onlyStatus?: number;
   signal?: AbortSignal;
-  /** `false` for a connection of its own; by default the connections of the process, which are kept open. */
+  /** `false` for a separate connection; by default the connections of the process, which are kept open. */
   agent?: Agent | false;
 };
 
-/** An answer, read to its end. */
+/** A complete answer. */
 export type HttpAnswer = { status: number; readonly headers: Record<string, string>; text: string };
 
 /**
- * Why a request got no answer. Its message names no address: URLs may hold keys. `cause`, the system's own error, does; it is
- * missing where the address is secret.
+ * Thrown if a request got no answer. Its message contains no address, since URLs may contain keys. `cause`, the
+ * system's error, does; it is missing if the address is secret.
  */
 export class HttpFailure extends Error {
   override readonly name = "HttpFailure";
   readonly kind: "timeout" | "status" | "connection" | "too_large";
-  /** The HTTP status, where `kind` is "status". */
+  /** The HTTP status if `kind` is "status". */
   readonly status: number | undefined;
-  /** How long the server asked to be left alone, in milliseconds. */
+  /** How long the server asked to wait, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** The system's code for the failure of a connection: `ECONNRESET`. */
+  /** The system's code for a failed connection, such as `ECONNRESET`. */
   readonly code: string | undefined;
-  /** The received part of an answer whose connection broke off. */
+  /** The part of an answer received before the connection broke. */
   readonly partial: HttpAnswer | undefined;
 
   constructor(
@@ -64,8 +64,8 @@ export class HttpFailure extends Error {
 }
 
 /**
- * The limit for answers that no settlement is waited for: descriptions, lists of payments, the 402 of a shop. They come at once,
- * or after some seconds from a busy machine.
+ * The time limit for answers that need no settlement, in milliseconds: descriptions, lists of payments, the 402 of a
+ * shop. They come at once, or after some seconds if the machine is busy.
  */
 export const answersWithinMs = 30_000;
 
@@ -73,11 +73,11 @@ export const answersWithinMs = 30_000;
 const usualTimeoutMs = 120_000;
 const usualMaxBytes = 64 * 1024 * 1024;
 
-/** Where a request goes: what is made of a URL, once for all requests to it. */
+/** A URL parsed once for all requests to it. */
 type Target = RequestOptions & { isSecret?: boolean };
 
 /**
- * Sends a request, and reads the answer.
+ * Sends a request and reads the whole answer.
  *
  * @throws HttpFailure when there is none in time
  */
@@ -86,10 +86,10 @@ export async function sendHttp(url: string | URL, request: HttpRequest = {}): Pr
 }
 
 /**
- * Sends a request; resolves with the head of the answer, whose body is for the caller to read. Has no time limit by default.
+ * Sends a request; resolves with the head of the answer, whose body the caller must read. Has no time limit by default.
  *
  * @param options.timeoutMs for the head
- * @param options.isIdle for an exchange that is no reason for the process to stay
+ * @param options.isIdle true for an exchange that must not keep the process alive
  * @throws HttpFailure when the connection fails before that
  */
 export async function openHttp(
@@ -109,9 +109,9 @@ export async function openHttp(
 }
 
 /**
- * The error for a request that got no answer: it says whether nothing listens there, or what does failed to answer.
+ * The error for a request without an answer: it tells if nothing listens there, or if the server failed to answer.
  *
- * @param message where nothing listens there
+ * @param message used if nothing listens there
  */
 export function noAnswer(where: string, failure: unknown, message = `Nothing answers at ${where}`): KitError {
   const { kind, partial, cause = failure } = failure instanceof HttpFailure ? failure : {};
@@ -133,7 +133,7 @@ export function noAnswer(where: string, failure: unknown, message = `Nothing ans
 export type JsonResponse = Omit<HttpAnswer, "text"> & { body: unknown };
 
 /**
- * Sends a request whose body, if any, is JSON, as its answer is.
+ * Sends a request with a JSON body, if any, and reads a JSON answer.
  *
  * @throws KitError when there is no answer, or it is not JSON
  */
@@ -160,12 +160,12 @@ export async function requestJson(
 /** Posts JSON to one address. */
 export type Post = {
   /**
-   * Gives the body of a 200 as text.
+   * Returns the body of a 200 as text.
    *
    * @throws HttpFailure otherwise, after `timeoutMs` at the latest.
    */
   (body: string, timeoutMs?: number): Promise<string>;
-  /** Ends what is under way, and every connection. Without it, idle connections keep no process alive. */
+  /** Ends requests in progress and closes every connection. Even without it, idle connections keep no process alive. */
   close(): void;
 };
 
@@ -175,9 +175,9 @@ export function createKeepAlivePost(
   options: {
     timeoutMs: number;
     maxResponseBytes: number;
-    /** How long a connection stays open unused; by default, as long as the other side keeps it. */
+    /** How long an unused connection stays open; by default as long as the other side allows. */
     idleMs?: number;
-    /** Requests beyond them wait for their turn, within their time. */
+    /** Further requests are queued, within their time limit. */
     maxConnections?: number;
   },
 ): Post {
@@ -224,7 +224,7 @@ function begin(
   return outgoing;
 }
 
-/** The limit for reading an unneeded answer, in bytes, so that its connection can be used again. */
+/** How much of an unneeded answer is read, in bytes, so that its connection can be reused. */
 const mostDrained = 65_536;
 const drainMs = 1_000;
 
@@ -253,7 +253,7 @@ function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
   };
   let answered = false;
   const outgoing = begin(target, request, receive, (failure) => {
-    // What becomes of an answer that has begun, it says itself.
+    // An answer that has begun reports its own errors.
     if (!answered) fail(failure);
   });
   const timer = setTimeout(() => cut(late(timeoutMs)), timeoutMs);
@@ -271,7 +271,7 @@ function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
     let size = 0;
     const read = (): HttpAnswer => ({
       status,
-      // Read from the lines of the answer where they are asked for.
+      // Joined only when they are accessed.
       get headers() {
         return joinHeaders(response.headers);
       },
@@ -295,7 +295,7 @@ function exchange(target: Target, request: HttpRequest): Promise<HttpAnswer> {
 
 const late = (timeoutMs: number) => new HttpFailure("timeout", `no answer within ${timeoutMs} ms`);
 
-/** @param partial what has come of the answer */
+/** @param partial the part of the answer received so far */
 function brokenBy({ isSecret }: Target, error: NodeJS.ErrnoException, partial?: HttpAnswer): HttpFailure {
   const { code = error.name } = error;
   const message = partial === undefined ? `the connection failed (${code})` : "the connection broke off";
@@ -303,14 +303,14 @@ function brokenBy({ isSecret }: Target, error: NodeJS.ErrnoException, partial?: 
 }
 
 /**
- * Milliseconds that a `Retry-After` header asks to wait (RFC 9110: seconds, or a date); undefined when it is missing
- * or neither. `now` is in unix milliseconds.
+ * The wait that a `Retry-After` header asks for, in milliseconds (RFC 9110: seconds, or a date); undefined if it is
+ * missing or neither. `now` is in unix milliseconds.
  */
 export function readRetryAfter(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
-  // Date.parse takes much that is no date of HTTP, such as "-1" or "5 minutes".
+  // Date.parse accepts much that is not an HTTP date, such as "-1" or "5 minutes".
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text)) return undefined;
   const until = Date.parse(text);
   return Number.isNaN(until) ? undefined : Math.max(0, until - now);

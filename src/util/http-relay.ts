@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { urlToHttpOptions } from "node:url";
 import { http } from "./node-http.ts";
 
-/** The server that a relay stands in front of. */
+/** The server behind a relay. */
 export type RelayTarget = { host: string; port: number };
 
 /** The server of a URL, over plain HTTP. */
@@ -14,29 +14,32 @@ export function relayTargetOf(url: string): RelayTarget {
 }
 
 export type RelayOptions = {
-  /** Where connections go that come now; those for which there is nothing are broken. */
+  /** The server for new connections; if undefined, they are closed. */
   target: () => RelayTarget | undefined;
   /**
-   * Asked at the beginning of each request, of which these bytes have come, whether it must be read. All others pass as bytes:
-   * a third of what it takes to read and write HTTP. Without it every request is read.
+   * Called with the first bytes of each request; returns true if it must be parsed. All others are passed on as bytes,
+   * which takes a third of the time of reading and writing HTTP. Without it every request is parsed.
    */
   reads?: (request: Buffer) => boolean;
-  /** Answers a request that is read, by {@link HttpRelay.forward} or by itself. */
+  /** Answers a parsed request, by {@link HttpRelay.forward} or directly. */
   answer: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
-  /** Returns true if a request that asks for another protocol, such as WebSocket, may have it. Without it all are answered. */
+  /**
+   * Returns true if a request for another protocol, such as WebSocket, may have it. Without it such requests are
+   * answered as HTTP.
+   */
   mayUpgrade?: (incoming: IncomingMessage) => boolean;
-  /** True if each request that is sent on has a connection of its own, which may be broken with it. */
+  /** True if each forwarded request gets its own connection, which can be broken with it. */
   ownConnections?: boolean;
 };
 
 export type HttpRelay = {
-  /** To listen with; the relay does not. */
+  /** Call `listen` on it; the relay does not. */
   readonly server: Server;
-  /** Ends it, and every connection through it. Can be called again. */
+  /** Closes it and every connection through it. Can be called again. */
   close(): Promise<void>;
   /**
-   * Sends a request on, as it came unless a body or headers are given; gives the head of the answer. It is given up when the
-   * connection of `outgoing` ends.
+   * Forwards a request, unchanged unless a body or headers are given; returns the head of the answer. It is aborted
+   * when the connection of `outgoing` ends.
    */
   forward(
     incoming: IncomingMessage,
@@ -45,7 +48,7 @@ export type HttpRelay = {
   ): Promise<IncomingMessage>;
 };
 
-/** Makes a relay, between HTTP clients and one server. What breaks on one side, breaks on the other. */
+/** Makes a relay between HTTP clients and one server. A connection that breaks on one side also breaks on the other. */
 export function createHttpRelay({
   target,
   reads,
@@ -61,7 +64,7 @@ export function createHttpRelay({
   };
 
   const reading = http.createServer(answer);
-  // A connection that is ended because it was idle would look like a fault.
+  // Closing an idle connection would look like a fault.
   reading.keepAliveTimeout = 0;
   const upgrade = (incoming: IncomingMessage, client: Duplex, first: Buffer) => {
     client.on("error", () => client.destroy());
@@ -77,7 +80,7 @@ export function createHttpRelay({
     upstream.write(first);
     client.pipe(upstream).pipe(client);
   };
-  // With a listener, Node would take every request for it that offers another protocol beside HTTP.
+  // With a listener, Node would treat every request that offers another protocol as an upgrade.
   if (mayUpgrade !== undefined) reading.on("upgrade", upgrade);
 
   const server = createServer((client) => {
@@ -116,11 +119,11 @@ export function createHttpRelay({
 }
 
 /**
- * Passes the bytes of a connection on and back as they are, until a request begins that is read: then hands it over, with
- * that request unread.
+ * Passes the bytes of a connection in both directions until a request begins that must be parsed, then hands over the
+ * connection with that request unread.
  *
- * Where a request begins follows from HTTP clients not sending the next one before the last is answered: what comes
- * from the client begins one when nothing came before, or when the server has spoken since.
+ * HTTP clients do not send the next request before the last one is answered. So bytes from the client begin a request
+ * if they are the first, or if the server has sent something since the last ones.
  */
 function passBytes(
   client: Socket,
@@ -146,9 +149,9 @@ function passBytes(
   };
   const resumeUpstream = () => void upstream.resume();
   const endUpstream = () => void upstream.destroy();
-  // A server that is gone looks to the client as it would without a relay between them.
+  // To the client, a broken server looks the same as without a relay.
   const endClient = () => void client.destroy();
-  // What follows is "close".
+  // A "close" event follows.
   const ignore = () => {};
 
   client.on("data", receive).on("drain", resumeUpstream).on("close", endUpstream).on("error", ignore);
@@ -160,7 +163,7 @@ function passBytes(
   });
 }
 
-/** The beginning of a request as it came. */
+/** The head of a request as it was received. */
 function headOf({ method, url, rawHeaders }: IncomingMessage): string {
   const lines = rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [`${name}: ${rawHeaders[index + 1]}`] : [],

@@ -1,4 +1,4 @@
-/** A JSON text as a value; undefined when it is not JSON. */
+/** Parses JSON text; undefined if it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -10,7 +10,7 @@ export function parseJson(text: string): unknown {
 /** `JSON.stringify` runs out of stack from some 4,000 levels on. */
 const mostLevels = 2_000;
 
-/** A value of JSON; undefined for one nested so deeply that it could not be written again. */
+/** Returns a JSON value; undefined if it is nested so deeply that it could not be written again. */
 export function unlessTooDeep(value: unknown): unknown {
   let level = [value].filter(isObject);
   for (let depth = 0; level.length > 0; depth++) {
@@ -20,7 +20,7 @@ export function unlessTooDeep(value: unknown): unknown {
   return value;
 }
 
-/** For `JSON.stringify`: integers of any size are decimal text in JSON. */
+/** A replacer for `JSON.stringify`: bigints become decimal text. */
 export function bigintsAsText(_key: string, part: unknown): unknown {
   return typeof part === "bigint" ? part.toString() : part;
 }
@@ -29,16 +29,16 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null;
 }
 
-/** An object by its members, to be read one by one; without any where the value is not an object. */
+/** The fields of an object, to be read one by one; empty if the value is not an object. */
 export function membersOf(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) ? value : {};
 }
 
 /**
- * The text of a JSON value as `JSON.stringify` writes it, of any depth. `JSON.stringify` itself runs out of stack at some
- * thousand levels, and callers choose how deep a body is.
+ * The text of a JSON value as `JSON.stringify` would write it, at any depth. `JSON.stringify` itself runs out of stack
+ * at some thousand levels, and callers decide how deep a body is.
  *
- * @param json as `JSON.parse` gives it
+ * @param json a value from `JSON.parse`
  */
 export function jsonText(json: unknown): string {
   let text = "";
@@ -66,7 +66,7 @@ export function jsonText(json: unknown): string {
   return text;
 }
 
-/** HTTP headers with one text each, as Node has them with none or several. */
+/** HTTP headers with one string each; in Node they may have none or several. */
 export function joinHeaders(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
 ): Record<string, string> {

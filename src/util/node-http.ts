@@ -5,16 +5,15 @@ import type { Server } from "node:net";
 const { Agent, createServer, get, request, STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /**
- * The used parts of `node:http`, loaded by `require`. An `import` reads all of its exports at once, and with them loads the
- * parts of `fetch` and `WebSocket`: 35 to 50 ms of CPU in every process.
+ * The parts of `node:http` in use, loaded by `require`. An `import` reads all of its exports, and thereby loads the
+ * code of `fetch` and `WebSocket`: 35 to 50 ms of CPU in every process.
  *
- * As it is when this is loaded: msw and others that put their own functions in the place of these later are not asked
- * about the harness's own requests.
+ * Fixed when this is loaded: msw and others that patch these functions later do not see the harness's own requests.
  */
 export const http = { Agent, createServer, get, request, STATUS_CODES };
 
 /**
- * Has a server listen on this machine alone.
+ * Makes a server listen on this machine only.
  *
  * @param options.host an address of 127.0.0.0/8
  * @param options.port any free one by default
@@ -31,7 +30,7 @@ export async function listenOnLoopback(
   return address.port;
 }
 
-/** Ends a server together with its connections, requests under way included. Can be called again. */
+/** Closes a server together with its connections, including requests in progress. Can be called again. */
 export async function closeAtOnce(server: HttpServer): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, "close");

@@ -1,5 +1,5 @@
 /**
- * Makes a function that runs what it is given once a minute at most: what is repeated meanwhile is no news.
+ * Makes a function that runs its argument at most once a minute: repetitions within that time are not news.
  *
  * @example
  * const nowAndThen = createNowAndThen();

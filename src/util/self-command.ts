@@ -16,8 +16,8 @@ const {
 const isScriptOfCheckout = ["start", "x402-kit"].includes(npmEvent) && npmPackage === "x402-facilitator-kit";
 
 /**
- * True if npm runs this command and nothing else: by `npx`, by a script of the checkout, or by one of the user's own,
- * `"serve": "x402-kit serve"`. Not by a script that leaves it running in the background.
+ * True if npm runs only this command: by `npx`, by a script of the checkout, or by a script of the user such as
+ * `"serve": "x402-kit serve"`. Not if the script leaves it running in the background.
  */
 export const isRunByNpm =
   isScriptOfCheckout || npmEvent === "npx" || (/\bx402-kit\b/.test(npmScript) && !npmScript.includes("&"));
@@ -32,12 +32,12 @@ export const selfWords: readonly string[] = isScriptOfCheckout
   ? ["npm", ...prefixOption(), "run", "-s", "x402-kit", "--"]
   : commandOf(process.argv[1]);
 
-/** The same as a command line. */
+/** {@link selfWords} as a command line. */
 export const self = selfWords.map(inShell).join(" ");
 
 /**
- * The command for a program that was started from `file`, the second word of the command. `npx --no-install` runs an installed
- * package and never downloads one.
+ * The command for a program that was started from `file`, the second word of its command line. `npx --no-install` runs
+ * an installed package and never downloads one.
  */
 export function commandOf(file = ""): string[] {
   const isInstalled = /[\\/]node_modules[\\/]/.test(file);
@@ -46,13 +46,16 @@ export function commandOf(file = ""): string[] {
   return isPublished ? ["npx", "x402-facilitator-kit"] : ["npx", "--no-install", "x402-kit"];
 }
 
-/** With which npm finds the checkout from where the user is. */
+/** The options by which npm finds the checkout from the user's folder. */
 function prefixOption(): string[] {
   const root = rootFolder();
   return callersFolder === undefined || callersFolder === root ? [] : ["--prefix", root];
 }
 
-/** Goes back to where the user is: npm runs a script of the checkout in the checkout, also for `npm --prefix ../kit run …`. */
+/**
+ * Changes back to the user's folder: npm runs a script of the checkout in the checkout, even for `npm --prefix ../kit
+ * run …`.
+ */
 export function enterCallersFolder(): void {
   if (isScriptOfCheckout && callersFolder !== undefined && process.cwd() === rootFolder())
     process.chdir(callersFolder);
@@ -64,19 +67,19 @@ export function isPackageFolder(folder: string): boolean {
   return found?.ino === own.ino && found.dev === own.dev;
 }
 
-/** A path as a word of a command line. */
+/** A path as a word of a shell command. */
 export function inShell(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : JSON.stringify(path);
 }
 
-/** Where a file of this package is, by its path in it; the code stands two folders deep, compiled and not. */
+/** The absolute path of a file in this package. The code is two folders deep, compiled or not. */
 export function packageFile(path: string): string {
   return fileURLToPath(new URL(`../../${path}`, import.meta.url));
 }
 
 /**
- * The path of such a file as shown to the user: relative if it is below the working directory, else absolute. Undefined if it
- * does not exist, as when the code was bundled into another program.
+ * The path of such a file as shown to the user: relative if it is below the working directory, otherwise absolute.
+ * Undefined if it does not exist, as when the code was bundled into another program.
  */
 export function shownPackageFile(path: string): string | undefined {
   const file = packageFile(path);
@@ -94,14 +97,14 @@ function fromWorkingDirectory(file: string): string {
   }
 }
 
-/** The version of this package, as its manifest says. */
+/** The version of this package, from its manifest. */
 export function kitVersion(): string {
   const manifest: unknown = createRequire(import.meta.url)("../../package.json");
   return String(membersOf(manifest).version ?? "unknown");
 }
 
 /**
- * Says which Node is needed, before something is missing from an older one.
+ * Checks the version of Node, before an older one fails for a missing feature.
  *
  * @throws {KitError} below Node 22.18
  */

@@ -3,8 +3,8 @@ import type { z } from "zod";
 const mostShown = 80;
 
 /**
- * Any value for a message, as JSON, truncated where it is long. Never throws: text made by `String(value)` or a template
- * calls the value's `toString`, in whose place parsed JSON may have something that is no function.
+ * Any value for a message, as JSON, truncated if it is long. Never throws: `String(value)` or a template would call the
+ * value's `toString`, which need not be a function in parsed JSON.
  */
 export function showValue(value: unknown): string {
   if (value === undefined) return "nothing";
@@ -12,38 +12,38 @@ export function showValue(value: unknown): string {
   return text.length > mostShown ? `${text.slice(0, mostShown)}…` : text;
 }
 
-/** A text as it is, and any other value as {@link showValue} shows it. */
+/** A string as it is, and any other value as shown by {@link showValue}. */
 export function asText(value: unknown): string {
   return typeof value === "string" ? value : showValue(value);
 }
 
 function jsonOf(value: unknown): string {
   try {
-    // Of a function or a symbol it makes nothing.
+    // It returns undefined for a function or a symbol.
     return JSON.stringify(value) ?? `a ${typeof value}`;
   } catch {
-    // Nested too deeply for its recursion, or not made of JSON at all.
+    // Nested too deeply for its recursion, or not JSON at all.
     return Array.isArray(value) ? "an array that cannot be shown" : `a value of type ${typeof value}`;
   }
 }
 
-/** Longer than any name or number that is asked for, shorter than any key. */
+/** Longer than any name or number that is expected, shorter than any key. */
 const longestQuoted = 24;
 
-/** A text that was asked for, for a message: only its length where it is long, since it may be a secret. */
+/** Quotes an unknown name or number for a message; if it is long, only its length, since it may be a secret. */
 export function quote(text: string): string {
   return text.length <= longestQuoted ? JSON.stringify(text) : `a text of ${text.length} characters`;
 }
 
 /**
- * A line of others for a terminal: control characters (C0, DEL, C1) and those that reorder or break lines are written as
- * their escapes (`\u001b`). A text in JSON stays the same JSON.
+ * Makes a line from outside safe for a terminal: control characters (C0, DEL, C1) and those that reorder or break lines
+ * are written as escapes (`\u001b`). JSON text stays equivalent JSON.
  */
 export function escapeControls(line: string): string {
   return line.replace(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, escapeOf);
 }
 
-/** The same for a text of several lines, which stay lines. */
+/** Like {@link escapeControls}, for a text of several lines; keeps the line breaks. */
 export function escapeControlsInText(text: string): string {
   return text.replace(/[^\P{Cc}\n\r]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]|\r(?!\n|$)/gu, escapeOf);
 }
@@ -52,10 +52,10 @@ function escapeOf(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** A longer text is a slip of nothing, and to compare it takes long. */
+/** Longer texts are not treated as typos, and are slow to compare. */
 export const longestSlip = 100;
 
-/** The candidates that take the fewest changes to become the text, the nearest first. */
+/** Returns the candidates that need the fewest edits to become the text, nearest first. */
 export function nearest(text: string, candidates: readonly string[], count: number): readonly string[] {
   const compared = text.slice(0, longestSlip);
   return candidates
@@ -66,7 +66,7 @@ export function nearest(text: string, candidates: readonly string[], count: numb
 }
 
 /**
- * The candidate that a text is probably a slip of; undefined when none is near.
+ * Returns the candidate that a text is probably a typo of; undefined if none is near.
  *
  * @param mostTypos how many letters may differ, see {@link typosBetween}
  */
@@ -76,12 +76,12 @@ export function findSlip(text: string, candidates: readonly string[], mostTypos:
   return meant !== undefined && typosBetween(text, meant) <= mostTypos ? meant : undefined;
 }
 
-/** How many letters of a word may differ from what was meant: the shorter it is, the fewer. */
+/** The number of typos tolerated in a word: fewer for shorter words. */
 export function mostTyposOf(word: string): number {
   return Math.min(2, Math.max(1, Math.floor(word.length / 3)));
 }
 
-/** How many letters must be added, dropped, changed or swapped with the next to make one word of the other. */
+/** The number of letters that must be added, dropped, changed or swapped with the next to turn one word into the other. */
 export function typosBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   let before: number[] = [];
@@ -99,7 +99,7 @@ export function typosBetween(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** Where data is not what a schema says, the first place of all: `answers[3].method`. For people, whom the schema's words tell less. */
+/** The first place where data violates a schema, such as `answers[3].method`. For people, to whom zod's messages say less. */
 export function firstPlace({ issues: [issue] }: z.ZodError): string {
   if (issue === undefined) return "its start";
   const unknown = issue.code === "unrecognized_keys" ? issue.keys.slice(0, 1) : [];
@@ -112,33 +112,34 @@ export function firstPlace({ issues: [issue] }: z.ZodError): string {
 
 const mask = "•";
 
-/** `kept` characters at the beginning of a match stay. */
+/** The first `kept` characters of a match are not masked. */
 type Rule = { pattern: RegExp; kept: number };
 
-/** Texts that may be secrets anywhere. */
+/** Patterns of text that may be a secret anywhere. */
 const rules: readonly Rule[] = [
-  // API keys of this kit: their id is none.
+  // API keys of this kit, except their id.
   { pattern: /(?<=x4k_[A-Za-z0-9]{1,64}_)[A-Za-z0-9_-]+/g, kept: 0 },
-  // Signatures and calldata; the nonce of a permit is a number of up to 78 digits.
+  // Signatures and calldata, but not the nonce of a permit, which is a number of up to 78 digits.
   {
     pattern: /(?<![0-9a-fA-F]|[nN]once"\s*:\s*"(?=\d{65,78}"))(?:0x)?[0-9a-fA-F]{65,}/g,
     kept: 10,
   },
-  // 32 bytes may be a private key, unless the member says that they are not.
+  // 32 bytes may be a private key, unless the field's name tells otherwise.
   {
     pattern:
       /(?<!(?:[nN]once|[hH]ash|[tT]ransaction|[iI]d)"\s*:\s*"(?:0x)?)(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-fA-F])/g,
     kept: 6,
   },
-  // Base64, in which a payment header has its signature, and JSON Web Tokens.
+  // Base64, as in the signature of a payment header, and JSON Web Tokens.
   { pattern: /[A-Za-z0-9+/_=-]{80,}|eyJ[A-Za-z0-9+/_=.-]{20,}/g, kept: 12 },
-  // Credentials of a header, and those in URLs. Where none begin, spaces are not looked back over: a text may have many.
+  // Credentials in headers and URLs. The leading lookahead avoids looking back over spaces, of which a text may have
+  // many.
   { pattern: /(?=[^\s"',])(?<=\b(?:Bearer|Basic)\s+)[^\s"',]+/gi, kept: 0 },
   { pattern: /(?<=:\/\/[^\s/"@:]{0,64}:)[^\s/"@]+(?=@)/g, kept: 0 },
   { pattern: /(?<=[?&](?:[a-z]*key|token|secret|signature)=)[^&\s"']+/gi, kept: 0 },
-  // Twelve words or more, as wallets are restored with.
+  // Twelve words or more, as in wallet recovery phrases.
   { pattern: /\b[a-z]{3,8}(?:[ ,]+[a-z]{3,8}){11,}\b/g, kept: 0 },
-  // By the name of the member. A token that is an address is one of a chain.
+  // By the name of the field. A token that is an address is a token on a chain.
   {
     pattern:
       /(?<="[\w-]*(?:private[_-]?key|secret|mnemonic|seed|password|passphrase|api[_-]?key|token|authorization)"\s*:\s*")(?!(?<=token"\s*:\s*")0x[0-9a-f]{40}")[^"]+/gi,
@@ -147,15 +148,15 @@ const rules: readonly Rule[] = [
 ];
 
 /**
- * The rest of such a run at the end of a text that was cut. Tried only at the beginning of a run: trying it from each of its
- * characters would take seconds for a long run that is not at the end.
+ * The rest of such a run at the end of a truncated text. Matched only from the beginning of a run: trying it at each
+ * character would take seconds for a long run that is not at the end.
  */
 const cutRule: Rule = { pattern: /(?<![A-Za-z0-9+/_=.-])[A-Za-z0-9+/_=.-]{16,}$/g, kept: 4 };
 
 /**
- * A text from outside with its secrets masked, character by character: each place of the text stays where it is.
+ * Masks the secrets in a text from outside, character by character, so that its length and positions do not change.
  *
- * @param isCut whether the text goes on where it ends
+ * @param isCut true if the text is truncated
  */
 export function maskSecrets(text: string, { isCut = false } = {}): string {
   return [...rules, ...(isCut ? [cutRule] : [])].reduce(
@@ -168,17 +169,17 @@ export function maskSecrets(text: string, { isCut = false } = {}): string {
   );
 }
 
-/** Returns true if something of a text was masked. */
+/** Returns true if part of a text was masked. */
 export function isMasked(text: string): boolean {
   return text.includes(mask);
 }
 
-/** A column of a table by its heading; numbers stand at the right. */
+/** A table column, by its heading; numbers are right-aligned. */
 export type Column = string | { right: string };
 
-/** Lays out rows in columns that are as wide as their widest cell, two spaces apart. */
+/** Lays out rows in columns as wide as their widest cell, two spaces apart. */
 export function renderTable(columns: readonly Column[], shown: readonly (readonly string[])[]): string {
-  // A cell may hold what others wrote, which must not look like a row of its own.
+  // A cell may contain text from outside, which must not look like a separate row.
   const rows = shown.map((cells) => cells.map(escapeControls));
   const headings = columns.map((column) => (typeof column === "string" ? column : column.right));
   const widths = headings.map((heading, index) =>
@@ -196,10 +197,10 @@ export function renderTable(columns: readonly Column[], shown: readonly (readonl
   return [line(headings), line(widths.map((width) => "─".repeat(width))), ...rows.map(line)].join("\n");
 }
 
-/** As wide as a terminal is at least. */
+/** The minimum width of a terminal. */
 export const terminalWidth = 80;
 
-/** Names at the left, and beside them what they are, broken into lines that a terminal holds. */
+/** Lays out names on the left and their descriptions beside them, wrapped to the width of a terminal. */
 export function renderRows(rows: readonly (readonly [name: string, text: string])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows
@@ -211,7 +212,7 @@ export function renderRows(rows: readonly (readonly [name: string, text: string]
     .join("\n");
 }
 
-/** Breaks a text between words into lines of `width` characters; a longer word has a line of its own. */
+/** Wraps a text at spaces into lines of `width` characters; a longer word gets its own line. */
 export function wrapText(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   for (const word of text.split(" ")) {

@@ -2,19 +2,19 @@ import { gunzipSync } from "node:zlib";
 import { KitError } from "./errors.ts";
 
 const mebibyte = 1_048_576;
-/** However small the file is. */
+/** Allowed for any file, however small. */
 const alwaysAllowed = 64 * mebibyte;
-/** The maximum ratio of unpacked to packed size. Files of the kit have some fifteen; gzip makes a thousand possible. */
+/** The maximum ratio of unpacked to packed size. Files of the kit have a ratio of some fifteen; gzip can reach a thousand. */
 const mostTimes = 32;
-/** However large the file is; the longest text of Node is a little longer. */
+/** The limit for any file, however large; slightly below the longest string of Node. */
 export const mostUnpacked = 500 * mebibyte;
 
 /**
- * Unpacks gzip of a file that may be somebody else's, to 64 MiB or 32 times the file's size at most, and never more than
- * {@link mostUnpacked}.
+ * Unpacks the gzip data of a file that may come from somebody else: up to 64 MiB or 32 times the file's size, whichever
+ * is larger, and never more than {@link mostUnpacked}.
  *
- * @param packed all of the file, or gzip that was in it
- * @throws {KitError} that names the file, where it would be more; what zlib throws, where it is damaged
+ * @param packed the whole file, or gzip data inside it
+ * @throws {KitError} naming the file, if it would exceed that; the error of zlib if it is damaged
  */
 export function unpack(packed: Uint8Array, file: { path: string; bytes: number }): Buffer {
   const most = Math.min(mostUnpacked, Math.max(alwaysAllowed, mostTimes * file.bytes));

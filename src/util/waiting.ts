@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 
-/** The result of `work`, or a rejection after `ms` milliseconds, with what `late` gives. The work itself is not cancelled. */
+/** The result of `work`, or a rejection with the error of `late` after `ms` milliseconds. The work itself is not canceled. */
 export async function withTimeout<T>(
   work: Promise<T>,
   ms: number,
@@ -15,12 +15,12 @@ export async function withTimeout<T>(
   }
 }
 
-/** Does work with a signal that aborts with the given one, or with the one that all work shares. */
+/** Does work with a signal that aborts with the given one, or with the shared one. */
 export type WithEitherSignal = <T>(own: AbortSignal, work: (either: AbortSignal) => Promise<T>) => Promise<T>;
 
 /**
- * Makes a {@link WithEitherSignal}. `AbortSignal.any` takes ten times the CPU for each piece of work, as it must also do
- * for signals of which no one says when they are needed no more.
+ * Makes a {@link WithEitherSignal}. `AbortSignal.any` takes ten times the CPU per call, since it must also work for
+ * signals that nobody reports as no longer needed.
  */
 export function withEitherSignal(shared: AbortSignal): WithEitherSignal {
   const underWay = new Set<AbortController>();
@@ -44,15 +44,15 @@ export function withEitherSignal(shared: AbortSignal): WithEitherSignal {
 
 export type ClosingOptions = {
   logger: Logger;
-  /** How long it may take, milliseconds. */
+  /** The time limit in milliseconds. */
   timeoutMs: number;
-  /** Ends the process, whatever is still under way; by default with exit code 1. */
+  /** Ends the process, whatever is still in progress; with exit code 1 by default. */
   giveUp?: () => void;
 };
 
 /**
- * Closes a service, and ends the process when that takes too long: what stops a process counts on its end. Work that
- * is cut off then is in the database, and is taken up by the next start.
+ * Closes a service, and ends the process if that takes too long: whoever stops a process expects it to end. Interrupted
+ * work is in the database, and is continued by the next start.
  */
 export async function closeWithTimeout(
   service: { close(): Promise<void> },
@@ -72,20 +72,20 @@ export async function closeWithTimeout(
   }
 }
 
-/** Lets work be done in this thread as long as it takes no more than its share of the CPU time. */
+/** Limits work in this thread to a share of the CPU time. */
 export type TimeBudget = {
-  /** The result of the work; undefined, without doing it, while the budget is used up. */
+  /** Does the work and returns its result; undefined, without doing it, while the budget is used up. */
   spend<T>(work: () => T): T | undefined;
 };
 
 /**
- * Makes a budget of CPU time for work that must not hold up what else the process does. What other processes take
- * while the work is under way does not count: on a busy machine, one piece would use up the budget.
+ * Makes a CPU time budget for work that must not delay the rest of the process. Time taken by other processes meanwhile
+ * does not count: on a busy machine, one piece of work would use up the budget.
  *
- * @param share of all time, that the work may take in the long run; 0.05 is a twentieth
- * @param mostMs that it may take at once; the last piece of work may go beyond, and is made up for by waiting
+ * @param share of all time that the work may take in the long run; 0.05 is a twentieth
+ * @param mostMs that it may take at once; the last piece of work may exceed it, which is compensated by waiting
  * @param now the time in milliseconds since any moment, by which the budget grows
- * @param cpu the CPU time in milliseconds that this process has taken, by which it is used up
+ * @param cpu the CPU time of this process in milliseconds, by which it is used up
  */
 export function createTimeBudget({
   share,
@@ -121,18 +121,18 @@ function cpuTimeMs(): number {
   return (user + system) / 1_000;
 }
 
-/** How often to look, until when, and what ends it early. */
+/** How often to check, until when, and what ends it early. */
 export type PollOptions = {
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two checks. */
   every: number | (() => number);
-  /** Returns true if the time is over; asked after each look that found nothing. Without it there is no limit. */
+  /** Returns true if the time is over; called after each check that found nothing. Without it there is no time limit. */
   until?: () => boolean;
   signal?: AbortSignal;
 };
 
 /**
- * Looks again and again until there is something to see. Gives what the look gave; undefined when the time was over, or
- * the signal aborted, first. The first look is at once, and one that throws ends it.
+ * Calls `look` until it returns a result, and returns that; undefined if the time is over or the signal aborts first.
+ * The first call is immediate, and an error ends the polling.
  */
 export async function poll<T>(
   look: () => Promise<T | undefined>,
@@ -146,7 +146,7 @@ export async function poll<T>(
   }
 }
 
-/** Resolves after so many milliseconds, or when the signal aborts. */
+/** Resolves after `ms` milliseconds, or when the signal aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   if (signal?.aborted) return Promise.resolve();
@@ -159,9 +159,9 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** The older something is, the longer are the pauses between two tries: this part of its age … */
+/** The pause between two tries, as a fraction of the age of the matter … */
 const pausePart = 1 / 8;
-/** … and at most so long, in milliseconds. */
+/** … and its maximum, in milliseconds. */
 const longestPauseMs = 6 * 60 * 60 * 1000;
 
 /** Milliseconds until the next try, for something that has gone on for `ageMs`. */

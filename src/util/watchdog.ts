@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 
 /**
- * Ends child processes when this process is gone, however it went: `kill -9` leaves no chance to clean up after
- * oneself. A small shell of its own holds the read end of a pipe; the kernel closes the write end together with this
- * process, and what is still guarded then gets SIGTERM, and half a second later SIGKILL. A shell, because
- * `killall -9 node` takes every Node process at once; a Node process only where there is no shell.
+ * Ends child processes when this process is gone, even after `kill -9`, which leaves no chance to clean up. A small
+ * separate shell holds the read end of a pipe. The kernel closes the write end together with this process; everything
+ * still guarded then gets SIGTERM, and SIGKILL half a second later. It is a shell because `killall -9 node` ends every
+ * Node process at once; a Node process is used only if there is no shell.
  *
  * | State | Meaning | Authority |
  * |---|---|---|
@@ -16,18 +16,18 @@ import { existsSync, readFileSync } from "node:fs";
 export type Watchdog = {
   readonly pid: number | undefined;
   /**
-   * Ends the process with this one. It must be a child that has not been reaped, so that the pid is surely its own.
-   * Should the pid later be another's, the start time tells the two apart, where there is a /proc.
+   * Ends the process with this one. It must be a child that has not been reaped, so that the pid is certainly its own.
+   * If another process gets the pid later, the start time tells them apart, on systems with /proc.
    */
   guard(pid: number, startTime?: string): void;
   /**
-   * Ends the process and all of its group with this one, also when it has itself ended by then. It must have been
-   * started with `detached: true`. Where there are no process groups, on Windows, the process alone is guarded.
+   * Ends the process and its whole group with this one, even if the process itself has ended by then. It must have been
+   * started with `detached: true`. On Windows, which has no process groups, only the process is guarded.
    */
   guardGroup(pid: number): void;
   /** Forgets a process or group that has ended. */
   release(pid: number): void;
-  /** Ends the watchdog, which first ends whatever is still guarded. */
+  /** Closes the watchdog, which first ends everything that is still guarded. */
   close(): Promise<void>;
 };
 
@@ -35,21 +35,21 @@ const shell = "/bin/sh";
 
 /** Starts a watchdog. It does not keep this process alive. */
 export function startWatchdog(hasShell = existsSync(shell)): Watchdog {
-  // The function's own text is the script: a file of its own would have another name once compiled, and under
-  // type stripping would cost the watchdog twice its start-up time.
+  // The function's own text is the script: a separate file would have another name once compiled, and with type
+  // stripping would take twice as long to start.
   const [file, args] = hasShell
     ? [shell, ["-c", watchScript, "x402-kit-watchdog"]]
     : [process.execPath, ["--eval", `(${watch.toString()})()`]];
   const child = spawn(file, args, {
-    // Its own process group: Ctrl-C in a terminal goes to the whole group of the parent.
+    // In a separate process group: Ctrl-C in a terminal goes to the whole group of the parent.
     detached: process.platform !== "win32",
-    // Nothing from NODE_OPTIONS: loaders, inspectors and coverage are the parent's affair.
+    // Without NODE_OPTIONS: loaders, inspectors and coverage are for the parent only.
     env: { PATH: process.env.PATH ?? "/usr/bin:/bin" },
     stdio: ["pipe", "ignore", "ignore"],
     windowsHide: true,
   });
   child.unref();
-  // A watchdog that could not be started or was killed guards nothing, and is no reason to fail.
+  // A watchdog that could not be started or was killed guards nothing, but is no reason to fail.
   child.on("error", () => {});
   child.stdin.on("error", () => {});
   unref(child.stdin);
@@ -72,12 +72,13 @@ export function startWatchdog(hasShell = existsSync(shell)): Watchdog {
 }
 
 /**
- * When a process started, in the kernel's clock ticks since boot: together with the pid this names one process for
- * good. Undefined where there is no /proc, and when there is no such process.
+ * When a process started, in the kernel's clock ticks since boot: together with the pid this identifies a process for
+ * good. Undefined without /proc, or if there is no such process.
  */
 export function processStartTime(pid: number): string | undefined {
   try {
-    // The second field is the name in parentheses and may hold spaces; the start time is the 22nd, the 20th after it.
+    // The second field is the name in parentheses, which may contain spaces; the start time is the 22nd, the 20th after
+    // it.
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
   } catch {
@@ -130,20 +131,23 @@ end TERM
 [ -z "$guarded" ] || { sleep 0.5; end KILL; }
 `;
 
-/** The watchdog's whole program, where there is no shell. It runs from its own source text, so nothing outside the function is in reach. */
+/**
+ * The watchdog's whole program if there is no shell. It runs from its own source text, so it cannot use anything
+ * outside the function.
+ */
 function watch(): void {
   const fs = process.getBuiltinModule("node:fs");
   const guarded = new Map<number, string>();
   const grace = 500;
 
-  /** Groups are kept by their negative number, as `kill` takes them. */
+  /** Groups are stored by their negative number, as `kill` expects. */
   const isSame = (pid: number, startTime: string) => {
     if (startTime === "") return true;
     try {
       const stat = fs.readFileSync(`/proc/${Math.abs(pid)}/stat`, "utf8");
       return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] === startTime;
     } catch {
-      // A group outlives its leader, and its number is no other process's as long as it does.
+      // A group outlives its leader, and no other process gets its number until it ends.
       return pid < 0;
     }
   };
@@ -158,7 +162,7 @@ function watch(): void {
     }
   };
 
-  // Only the pipe ends the watchdog: a signal meant for its parent must not take the guard away.
+  // Only the pipe ends the watchdog: a signal meant for its parent must not remove the guard.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
   let text = "";
   process.stdin.setEncoding("utf8");

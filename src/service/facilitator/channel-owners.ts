@@ -8,7 +8,7 @@ import { isOpen } from "../../protocol/settlement-rules.ts";
 import type { Caller } from "../organizations/organizations.ts";
 import type { FacilitatorContext } from "./context.ts";
 
-/** What the ledger knows about channels and earlier requests, for the rules in `methods/actions.ts`. */
+/* What the ledger knows about channels and earlier requests, for the rules in `methods/actions.ts`. */
 
 /** Returns the refusal if an organization may not do to a channel what a payment asks for. A null caller has no key. */
 export async function refuseForeignChannel(
