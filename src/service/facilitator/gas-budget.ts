@@ -55,7 +55,7 @@ type Account = {
 /** Suggested to callers if only settlements in flight stand in the way: their cost is known soon. */
 const underWayRetrySeconds = 5;
 
-/** A reading of this age is good enough if it leaves half of the budget, so that most payments cost no query. */
+/** A reading up to this age is good enough if it leaves half of the budget, so that most payments cost no query. */
 const readingMs = 1_000;
 
 /**

@@ -130,8 +130,8 @@ export function createSettle(context: FacilitatorContext, maxima: OpenMaxima): S
             : await withOperator(operators, (lane) =>
                 claimPayment(claimant, lane, { ...waiting, gasBudget, turn, waits, ways, ledger }),
               );
-          // If it is claimed, the lease had run out and another request claimed it: the refusal is due to our own
-          // transaction.
+          // If it is claimed after all, a request whose lease had run out claimed it, and this refusal is only due to that
+          // request's transaction.
           if (refusal !== undefined && (await ledger.claims.find(payment.id)) === null) {
             // Another organization may have opened the channel meanwhile.
             const opened = owned && (await refuseForeignChannel(ledger, owned, caller, payment.network));

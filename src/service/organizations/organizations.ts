@@ -35,7 +35,7 @@ export type Caller = {
  * | active | authenticates its organization |
  * | replaced | still does until it expires: another key was issued in its place |
  * | expired | its expiry time has passed |
- * | revoked | ended by an administrator |
+ * | revoked | ended early, for good |
  */
 export type KeyState = "active" | "replaced" | "expired" | "revoked";
 

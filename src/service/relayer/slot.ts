@@ -31,7 +31,7 @@ export type Batch = {
  * |---|---|---|
  * | sent | no block is known to hold any of the attempts | the node |
  * | mined | a block holds one of them, but is not deep enough yet, or its receipt proves nothing | the receipt |
- * | draining | the txNonce was used without deciding its settlements, which move | a deep receipt, or the used txNonce |
+ * | draining | the txNonce was used without deciding its settlements, which move to others | a deep receipt, or the used txNonce |
  */
 export type Slot = {
   txNonce: number;
