@@ -172,8 +172,7 @@ export function createSupervision(options: {
         limiting.has(name.replace(/ \d+$/, "")) ? [detail] : [],
       ),
     /**
-     * Returns true if an operator could send on a network at the last inspection: it has its role, gas money and its
-     * signer.
+     * Returns true if an operator could send on a network at the last inspection: it has its role, gas money and its signer.
      */
     canSend: (network: NetworkName, operator: Address) =>
       !checksOf(network, operator).some(({ status }) => status === "failed"),

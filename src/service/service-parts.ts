@@ -30,8 +30,7 @@ export type ServiceOptions = {
   /** Pays out the value of direct submissions in the contract. Without it they wait for `x402-kit recover`. */
   recoverer?: Signer | undefined;
   /**
-   * Gives payers gas money for their approvals on networks that have limits for it. Nothing else may send with this
-   * account.
+   * Gives payers gas money for their approvals on networks that have limits for it. Nothing else may send with this account.
    */
   sponsor?: CoinSigner | undefined;
   /** Open and at the newest schema. The service closes it when it is closed itself. */
@@ -248,8 +247,7 @@ export function renewLeasesRegularly(
     renewing ??= renew().finally(() => {
       renewing = undefined;
     });
-    // In parallel: if this takes longer than a lease, another instance would give the successes that are to be
-    // recorded.
+    // In parallel: if this takes longer than a lease, another instance would give the successes that are to be recorded.
     void leases.retryWrites();
   }, leaseMs / 6);
   renewal.unref();

@@ -53,12 +53,11 @@ export type ServiceCore = {
   channels: Pick<Ledger["channels"], "list">;
   checkHealth(): Promise<Record<string, NetworkHealth>>;
   /**
-   * Checks every network and adopts what an earlier process left in flight. A network that cannot be reached is retried
-   * in the background, and settles nothing until then; so does a network that turns out only then not to be as
-   * configured.
+   * Checks every network and adopts what an earlier process left in flight. A network that cannot be reached is retried in
+   * the background, and settles nothing until then; so does a network that turns out only then not to be as configured.
    *
-   * @param options `inspect: false` skips the checks of database and networks at first: they are as an earlier service
-   * of this process found them. `mined` returns how many transactions of an account a network has mined, if known.
+   * @param options `inspect: false` skips the checks of database and networks at first: they are as an earlier service of
+   * this process found them. `mined` returns how many transactions of an account a network has mined, if known.
    * @throws ConfigurationError when a network is not as configured, or an operator's key is also used elsewhere.
    */
   start(options?: StartOptions): Promise<void>;

@@ -73,8 +73,7 @@ export class ConfigurationError extends KitError {
 }
 
 /**
- * Returns the result of `work`; undefined if it throws a {@link ConfigurationError}, whose problems are added to
- * `problems`.
+ * Returns the result of `work`; undefined if it throws a {@link ConfigurationError}, whose problems are added to `problems`.
  */
 export function collectProblems<T>(problems: ConfigurationProblem[], work: () => T): T | undefined {
   try {

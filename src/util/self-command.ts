@@ -53,8 +53,7 @@ function prefixOption(): string[] {
 }
 
 /**
- * Changes back to the user's folder: npm runs a script of the checkout in the checkout, even for `npm --prefix ../kit
- * run …`.
+ * Changes back to the user's folder: npm runs a script of the checkout in the checkout, even for `npm --prefix ../kit run …`.
  */
 export function enterCallersFolder(): void {
   if (isScriptOfCheckout && callersFolder !== undefined && process.cwd() === rootFolder())

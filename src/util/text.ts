@@ -132,8 +132,7 @@ const rules: readonly Rule[] = [
   },
   // Base64, as in the signature of a payment header, and JSON Web Tokens.
   { pattern: /[A-Za-z0-9+/_=-]{80,}|eyJ[A-Za-z0-9+/_=.-]{20,}/g, kept: 12 },
-  // Credentials in headers and URLs. The leading lookahead avoids looking back over spaces, of which a text may have
-  // many.
+  // Credentials in headers and URLs. The leading lookahead avoids looking back over spaces, of which a text may have many.
   { pattern: /(?=[^\s"',])(?<=\b(?:Bearer|Basic)\s+)[^\s"',]+/gi, kept: 0 },
   { pattern: /(?<=:\/\/[^\s/"@:]{0,64}:)[^\s/"@]+(?=@)/g, kept: 0 },
   { pattern: /(?<=[?&](?:[a-z]*key|token|secret|signature)=)[^&\s"']+/gi, kept: 0 },

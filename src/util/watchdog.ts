@@ -77,8 +77,7 @@ export function startWatchdog(hasShell = existsSync(shell)): Watchdog {
  */
 export function processStartTime(pid: number): string | undefined {
   try {
-    // The second field is the name in parentheses, which may contain spaces; the start time is the 22nd, the 20th after
-    // it.
+    // The second field is the name in parentheses, which may contain spaces; the start time is the 22nd, the 20th after it.
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
   } catch {

@@ -42,14 +42,13 @@ export type Claimant = Examined & { caller: Caller; recipient: Address };
 const balancePollMs = 50;
 
 /**
- * Checks a payment against the chain, and has the relayer claim and send it. Returns undefined once it is in the
- * ledger.
+ * Checks a payment against the chain, and has the relayer claim and send it. Returns undefined once it is in the ledger.
  *
- * If settlements in flight have reserved the balance, it is checked again for two block times: until the receipt of
- * a just-mined settlement has been read, its amount is counted twice, in the balance and in the reservation.
+ * If settlements in flight have reserved the balance, it is checked again for two block times: until the receipt of a
+ * just-mined settlement has been read, its amount is counted twice, in the balance and in the reservation.
  *
- * @throws UndeterminedError when the result cannot be determined or the payment cannot be sent, GasBudgetError when
- * the organization's gas budget does not cover it; in both cases nothing was signed.
+ * @throws UndeterminedError when the result cannot be determined or the payment cannot be sent, GasBudgetError when the
+ * organization's gas budget does not cover it; in both cases nothing was signed.
  */
 export async function claimPayment(
   claimant: Claimant,

@@ -57,12 +57,11 @@ export type Examined = ProvenSignature & {
 };
 
 /**
- * Examines the payment of a request for the configured networks: all checks that verify and settle share before
- * they ask the ledger about a new payment. A payment that is already claimed is judged by its claim: the settings
- * may have changed since.
+ * Examines the payment of a request for the configured networks: all checks that verify and settle share before they ask the
+ * ledger about a new payment. A payment that is already claimed is judged by its claim: the settings may have changed since.
  *
- * @throws ForbiddenError if the caller's key lacks the scope, or its organization has no recipient for a new
- * payment; IdentifierReusedError if the organization has claimed another payment under the identifier
+ * @throws ForbiddenError if the caller's key lacks the scope, or its organization has no recipient for a new payment;
+ * IdentifierReusedError if the organization has claimed another payment under the identifier
  */
 export type Examine = (
   request: PaymentRequest,

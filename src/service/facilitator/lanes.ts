@@ -20,9 +20,8 @@ export function through({ facilitatorContract: contract }: NetworkConfig, [first
 }
 
 /**
- * Makes a function that sorts operators: those that can settle first, and of these the one with the fewest
- * transactions and queued payments. Equally loaded ones alternate, since all payments of a burst are sorted before
- * the first is queued.
+ * Makes a function that sorts operators: those that can settle first, and of these the one with the fewest transactions and
+ * queued payments. Equally loaded ones alternate, since all payments of a burst are sorted before the first is queued.
  */
 export function createOrder(): (lanes: Lanes) => Lanes {
   /** The number of the choice at which a lane last came first. */

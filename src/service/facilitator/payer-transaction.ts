@@ -35,8 +35,7 @@ export function planPayment(
 }
 
 /**
- * The payer's coins and the most that the transaction may cost (`needed`), both in wei, and the lack if they do not
- * suffice.
+ * The payer's coins and the most that the transaction may cost (`needed`), both in wei, and the lack if they do not suffice.
  */
 async function gasMoneyOf(
   chain: Chain,

@@ -46,8 +46,7 @@ export function createRevertDelays(
 ): RevertDelays {
   const gates = new Map<string, Gate>();
   /**
-   * Payers seen to revert, with the time in unix milliseconds. Only these are looked up by account, so others cost
-   * no query.
+   * Payers seen to revert, with the time in unix milliseconds. Only these are looked up by account, so others cost no query.
    */
   const suspects = new Map<string, number>();
   const waitingOf = new Map<string, number>();
@@ -194,9 +193,8 @@ const reasons = {
 } as const satisfies Record<SettlesOf["kind"], string>;
 
 /**
- * Limits how many settles of one kind are in flight, by how earlier ones went. Each instance has its own gates, but
- * all count in the ledger. Only settles that instances let through at the same moment can exceed the limit, at most
- * once per instance.
+ * Limits how many settles of one kind are in flight, by how earlier ones went. Each instance has its own gates, but all count
+ * in the ledger. Only settles that instances let through at the same moment can exceed the limit, at most once per instance.
  */
 export type Gate = {
   /**

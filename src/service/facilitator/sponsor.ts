@@ -27,9 +27,8 @@ export type GiftAccount = {
 };
 
 /**
- * Gives payers the gas money that their approval lacks, once per payer and token. A gift is signed and stored
- * before it is sent, and sent again until it is mined, so that a crash neither gives anything twice nor loses a
- * promised gift.
+ * Gives payers the gas money that their approval lacks, once per payer and token. A gift is signed and stored before it is
+ * sent, and sent again until it is mined, so that a crash neither gives anything twice nor loses a promised gift.
  */
 export type Sponsor = {
   /** Returns true if this amount would be given now, or is already on its way. Sends nothing, and ignores the gas budget. */

@@ -10,8 +10,7 @@ export type Trail = {
   /** Adds a check that refused, publishes it with those before it, and returns its refusal. */
   refuse(check: CheckName, refusal: Invalid): Invalid;
   /**
-   * Publishes the checks added since the last call. Called before each wait, so that observers see the progress of
-   * a request.
+   * Publishes the checks added since the last call. Called before each wait, so that observers see the progress of a request.
    */
   publish(): void;
 };

@@ -23,7 +23,7 @@ import { callOf, chainOf } from "./slot.ts";
  * | unused | it has not been used |
  * | undone | the block that decided it was reorged out, or the node does not have it: the watcher sends it again |
  * | recent | it was used, but its blocks are not deep enough yet to tell how |
- * | spent | it cannot pay us anymore: cancelled, used for another recipient or value, or used before the claim |
+ * | spent | it cannot pay us anymore: canceled, used for another recipient or value, or used before the claim |
  * | paid | another transaction paid it, deep enough: ours or, for a payment that goes directly to its payee, anybody's |
  * | submitted | submitted directly to the token, after the claim and deep enough: its value is in the contract |
  * | disputed | RPC endpoints disagree, or too few of them answer |
@@ -57,7 +57,7 @@ const openKinds: ReadonlySet<FailureFinding["kind"]> = new Set(["recent", "undon
 
 /**
  * Examines a failure at one endpoint after the other until two agree, if there are two. The logs and the receipt of an
- * endpoint are all the evidence there is: if it lied about a cancelled authorization, the payment would be paid from
+ * endpoint are all the evidence there is: if it lied about a canceled authorization, the payment would be paid from
  * the value of others.
  *
  * A direct submission has an obstacle if fewer endpoints show it than the network's `forwardEndpoints`.

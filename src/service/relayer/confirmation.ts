@@ -110,8 +110,7 @@ export function createConfirmation({ chain, ways, log, noteMined }: Confirmation
         if (same !== undefined) return same;
         readings.push(reading);
       }
-      // The others may be down for long. The transaction is in a block as far as we know, so it makes room for the
-      // next.
+      // The others may be down for long. The transaction is in a block as far as we know, so it makes room for the next.
       if (answered === 0) await noteMined(slot, found);
       reportUndecided(slot, found, { isContradicted: readings.length > 1 });
       if (answered > 0 && readings.length === 1 && slot.unconfirmed % sendUnconfirmedEvery === 0)

@@ -126,12 +126,11 @@ const gapAfterBlocks = 3;
 /** Compares transactions decided in the ledger with the chain, which may have dropped their blocks. */
 export type VanishedTransactions = {
   /**
-   * Reopens transactions that have vanished, so that they are sent again, and fills gaps between txNonces. Costs one
-   * database query if nothing was decided for half an hour and nothing is in flight. Returns true if something was
-   * reopened.
+   * Reopens transactions that have vanished, so that they are sent again, and fills gaps between txNonces. Costs one database
+   * query if nothing was decided for half an hour and nothing is in flight. Returns true if something was reopened.
    *
-   * `next` is the txNonce after the last one taken, and is read before `lowestOpen`, the lowest open one. So all
-   * txNonces below both were decided by then, and the chain, asked later, must have mined them.
+   * `next` is the txNonce after the last one taken, and is read before `lowestOpen`, the lowest open one. So all txNonces
+   * below both were decided by then, and the chain, asked later, must have mined them.
    */
   find(known: { next: number; lowestOpen: number | undefined }): Promise<boolean>;
 };
@@ -156,10 +155,9 @@ export function createVanishedTransactions(options: VanishedOptions): VanishedTr
   let verified: { decidedBelow: number; blockNumber: bigint; blockHash: string } | undefined;
 
   /**
-   * Reopens transactions decided in blocks that have vanished. That the block of a later transaction still exists
-   * proves nothing about an earlier transaction: the later one may have been mined again since, as another attempt of
-   * its txNonce. So each transaction is checked once it is decided, and again when the newest block of that time has
-   * vanished.
+   * Reopens transactions decided in blocks that have vanished. That the block of a later transaction still exists proves
+   * nothing about an earlier transaction, which may have been mined again since, as another attempt of its txNonce.
+   * So each transaction is checked once it is decided, and again when the newest block of that time has vanished.
    */
   async function reopenVanished(decidedBelow: number): Promise<boolean> {
     const depth = BigInt(confirmations - 1);

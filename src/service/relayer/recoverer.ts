@@ -21,7 +21,7 @@ export type Recoverer = {
   /**
    * Signs, stores and broadcasts the forward of a queued recovery, which is then watched until the chain has decided it. Does
    * nothing if it is not queued: another instance may have sent it. The caller guarantees the proof: the contract cannot tell a
-   * used authorization from a cancelled one.
+   * used authorization from a canceled one.
    *
    * @throws UndeterminedError when it cannot be sent now; nothing was signed then, and it stays queued.
    */
@@ -223,8 +223,7 @@ function requireGasMoney(
 }
 
 /**
- * Explains to the operator why the contract's limit prevents a payment from being forwarded now; undefined if it does
- * not.
+ * Explains to the operator why the contract's limit prevents a payment from being forwarded now; undefined if it does not.
  *
  * @param underWay the part of the limit that unmined forwards of the same asset will use
  */

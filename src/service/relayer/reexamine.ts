@@ -31,10 +31,9 @@ export type Reexamined = {
 type Ending = Pick<Reexamined, "outcome" | "found" | "transaction">;
 
 /**
- * Reads the receipts of undecided settlements again, each by the contract that it was claimed for. If a deep receipt
- * proves nothing, the chain is asked as for a failure: a settlement ends only if logs show what became of its
- * authorization, or if it was never used and has finally expired. A transaction ends with all its settlements, or not
- * at all.
+ * Reads the receipts of undecided settlements again, each by the contract that it was claimed for. If a deep receipt proves
+ * nothing, the chain is asked as for a failure: a settlement ends only if logs show what became of its authorization, or if
+ * it was never used and has finally expired. A transaction ends with all its settlements, or not at all.
  *
  * @param chosen undecided settlements of the chain
  */

@@ -85,11 +85,10 @@ export type RelayerOptions = RecovererOptions & {
 };
 
 /**
- * Signs, persists and broadcasts one transaction after the other, so that they reach the node in nonce order. The next
- * one is signed and stored while the previous one is on its way to the node. Payments that arrive meanwhile are queued
- * and leave together. If nothing is in flight and the last transaction held one payment, a payment leaves at once.
- * Otherwise it waits for a full batch or for a hundredth of a block time; a lone payment waits only while something is
- * in flight.
+ * Signs, persists and broadcasts one transaction after the other, so that they reach the node in nonce order. The next one is
+ * signed and stored while the previous one is on its way to the node. Payments that arrive meanwhile are queued and leave
+ * together. If nothing is in flight and the last transaction held one payment, a payment leaves at once. Otherwise it waits
+ * for a full batch or for a hundredth of a block time; a lone payment waits only while something is in flight.
  */
 export function createRelayer(options: RelayerOptions): Relayer {
   const { chain, signer, ledger, ways, outcomes, now, log, maxInFlight = 16, maxBatch = 50 } = options;

@@ -138,9 +138,8 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   /**
-   * Newest attempt first: once the node has it, it does not need the older ones. If the block of a transaction has
-   * vanished, only the attempt in it is sent until higher fees are due, so that the payment keeps the hash that callers
-   * have.
+   * Newest attempt first: once the node has it, it does not need the older ones. If the block of a transaction has vanished,
+   * only the attempt in it is sent until higher fees are due, so that the payment keeps the hash that callers have.
    */
   function attemptsToSend({ attempts, answered, attemptedAt }: Slot): readonly Attempt[] {
     const earlier = attempts.find(({ hash }) => hash === answered);

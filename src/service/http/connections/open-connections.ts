@@ -150,9 +150,8 @@ function words(text: string): number[] {
 const mostConnections = 10_000;
 
 /**
- * The number of connections that a process may have open, by its file descriptors: a quarter of them, at least 128, is
- * left for the database and for requests to nodes, without which connections are useless. One address may use three
- * quarters.
+ * The number of connections that a process may have open, by its file descriptors: a quarter of them, at least 128, is left
+ * for the database and for requests to nodes, without which connections are useless. One address may use three quarters.
  */
 export function connectionCapacity(openFiles: number | undefined): ConnectionLimits {
   const left = openFiles === undefined ? mostConnections : openFiles - Math.max(128, openFiles / 4);
@@ -182,11 +181,10 @@ const closingCheckMs = 100;
 const closingPatienceMs = 2_000;
 
 /**
- * Tracks every connection and its exchanges, limits the number of connections, and drops those whose peer does not
- * read.
+ * Tracks every connection and its exchanges, limits the number of connections, and drops those whose peer does not read.
  *
- * A closing server waits for all of its connections, which clients keep open for minutes. So connections that carry
- * nothing are closed at once, and the others as soon as their last answer is written.
+ * A closing server waits for all of its connections, which clients keep open for minutes. So connections that carry nothing
+ * are closed at once, and the others as soon as their last answer is written.
  */
 export const connections = fp<{
   limits: ConnectionLimits | undefined;
