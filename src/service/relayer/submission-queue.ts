@@ -29,7 +29,9 @@ export type Submission = {
 /**
  * The outcome of a submission once it is durable: that of the ledger, or
  * - `expired`: its authorization would have expired before it could be mined;
- * - `withdrawn`: its deadline passed while it was queued, or its caller left. Unless it is `claimed`, nothing was signed.
+ * - `withdrawn`: its deadline passed while it was queued, or its caller left.
+ *
+ * Unless it is `claimed`, nothing was signed.
  */
 export type SubmissionOutcome = Exclude<ClaimOutcome, "no_room"> | "expired" | "withdrawn";
 
