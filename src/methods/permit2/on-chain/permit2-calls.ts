@@ -100,7 +100,10 @@ export function submitsPayment(call: SentCall, permit: Permit): boolean {
   return submittedWords(call) === `0x${encodeProxySettle(permit, "0x", 0n).slice(10, 10 + 7 * wordDigits)}`;
 }
 
-/** The nonce, in the ledger's format, of the payment that a transaction submits to the "exact" proxy, if its terms are these. */
+/**
+ * The nonce, in the ledger's format, of the payment that a transaction submits to the "exact" proxy; undefined if its terms
+ * are not these.
+ */
 export function submittedNonce(
   call: SentCall,
   { token, amount, from, to }: Pick<Permit, "token" | "amount" | "from" | "to">,

@@ -44,7 +44,7 @@ import { findDirectSubmission, findSubmission } from "./submissions.ts";
 
 /*
  * Gas limits. Unused gas costs nothing, but running out reverts the whole transaction. So the limits let the code at every
- * payer's address burn its full allowance, PULL_GAS (250,000), which also covers the token and Permit2.
+ * payer's address burn all of PULL_GAS (250,000), which it shares with the token and Permit2.
  */
 
 /** `settlePermit2`, excluding calldata. It uses 130,000, or 155,000 if the recipient has no balance yet. */
