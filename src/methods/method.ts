@@ -37,7 +37,7 @@ export type TakenMethod<Scheme extends string = string, Transfer extends string 
     readonly name: string;
     /** True if wallets that are not deployed yet can pay with it, using ERC-6492 signatures. */
     readonly deploysWallets?: boolean;
-    /** True if its on-chain part checks the signatures: they are not (only) the payer's over the payment, or there is none. */
+    /** True if its on-chain part checks signatures: it has none, or others besides the payer's over the payment. */
     readonly checksSignatures?: boolean;
     /** The part of `payload` that identifies the payment although the payer's signature does not cover it. */
     boundPayload?(payload: string): string;

@@ -172,7 +172,7 @@ export type Settling = {
   readonly method: string;
 
   /**
-   * Plans how a new payment is settled, or returns the refusal if the chain's state rules it out. Call this first for every new
+   * Plans how to settle a payment, or returns the refusal if the chain's state rules it out. Call this first for every new
    * payment.
    *
    * @param isUnderWay returns true if the payer's transaction, or the gas money for it, has been sent: a payer gets gas money
