@@ -4,11 +4,11 @@ import type { PaymentRequest } from "../protocol/requests.ts";
 import { type ClaimedPayment, isOpen } from "../protocol/settlement-rules.ts";
 import { type SignedPayment, settlementId } from "../protocol/signed-payment.ts";
 
-/* Requests that can be repeated, such as claims, and channels that only one organization may use. */
+/* Repeatable requests, such as claims, and channels that only one organization may use. */
 
-/** The earlier requests of an organization. */
+/** An organization's earlier requests. */
 export type KnownActions = {
-  /** Returns true if a request was refused, or has its answer: the same is a new one then. */
+  /** Returns true if the request was refused or answered; sending it again then makes a new request. */
   isClosed(payment: SignedPayment): boolean | Promise<boolean>;
   /** The newest settlements for the same receiver. */
   recent(): readonly RecentAction[] | Promise<readonly RecentAction[]>;
@@ -22,42 +22,42 @@ type RecentAction = {
   blockNumber: bigint | null;
 };
 
-/** The channels that a payment is about: by their ids, or all of a receiver for a token. */
+/** The channels that a payment concerns: those with the given ids, or all of a receiver for one token. */
 export type OwnedChannels = {
   ids: readonly Hex[];
   /** True if the payment may open one of them. */
   opens: boolean;
-  /** True if it only takes out what was deposited before. */
+  /** True if it only withdraws what was deposited before. */
   releases: boolean;
-  /** True if any organization may use the payment on them: their shop has signed it, or signs claims itself. */
+  /** True if any organization may submit the payment: the shop has signed it, or signs its claims itself. */
   isForAll: boolean;
   receiver?: { receiver: Address; token: Address };
   /** The refusal for other organizations. */
   refuse(): Invalid;
 };
 
-/** The channel that a payment opens, if none of its id is known, and what it moves. */
+/** The channel that a payment opens (if its id is not known yet) and the amounts that the payment moves. */
 export type ChannelRecord = {
-  /** `isOwned`: no other organization than the one that opened the channel may deposit into it. */
+  /** `isOwned`: only the organization that opened the channel may deposit into it. */
   opened?: { id: Hex; receiver: Address; token: Address; payer: Address; isOwned?: boolean };
   moves: readonly ChannelMove[];
-  /** How much moves in all; undefined of a payment whose amount says it. */
+  /** The total moved; undefined if it is the payment's amount. */
   moved?: bigint | undefined;
 };
 
-/** `channel` is its id; for what is paid out, which has no channel, null. `amount` of a claim is the new total. */
+/** `channel` is the channel's id, or null for a payout. For a claim, `amount` is the new total. */
 export type ChannelMove = {
   kind: "deposit" | "claim" | "refund" | "settle";
   channel: Hex | null;
   amount: bigint;
 };
 
-/** The organization that asks, and the channels that organizations have opened on a chain. */
+/** The calling organization, and lookups for the channels that organizations have opened on a chain. */
 export type ChannelOwners = {
   organizationId: string;
-  /** Where the organization is paid; undefined if nowhere. */
+  /** The address that receives the organization's payments, if any. */
   recipient: Address | undefined;
-  /** The organizations that opened channels, in the given order; undefined for one that is not known. */
+  /** The organizations that opened the channels, in the given order; undefined for an unknown channel. */
   ownersOf(ids: readonly Hex[]): MaybeLater<readonly (string | undefined)[]>;
   /** Returns true if the organization has opened a channel for this receiver and token. */
   hasReceiver(receiver: Address, token: Address): MaybeLater<boolean>;
@@ -65,7 +65,7 @@ export type ChannelOwners = {
 
 type MaybeLater<T> = T | Promise<T>;
 
-/** The refusal for an organization that may not do what a payment asks for on channels; undefined if it may. */
+/** The refusal for an organization that may not use these channels in this payment; undefined if it may. */
 export async function refuseForeign(
   { ids, opens, isForAll, receiver: of, refuse }: OwnedChannels,
   { organizationId, recipient, ownersOf, hasReceiver }: ChannelOwners,
@@ -79,10 +79,10 @@ export async function refuseForeign(
 }
 
 /**
- * Names a request that can be repeated, such as a claim, by what the organization has asked for before.
+ * Gives a repeatable request, such as a claim, its identity, based on the organization's earlier requests.
  *
- * @param name gives the payment its name: see `Settling.identify`
- * @param find the settlement with an id, of any organization
+ * @param name identifies the payment: see `Settling.identify`
+ * @param find returns the settlement with an id, whichever organization it belongs to
  */
 export async function nameRequest(
   request: PaymentRequest,
@@ -110,7 +110,7 @@ export async function nameRequest(
     recent,
   });
   if (payment === request.payment) return request;
-  // Shops act on their own channels: such a request has no payer.
+  // A shop acts on its own channels, so its request has no payer.
   const payer = sameAddress(payment.payer, payment.payTo) ? undefined : request.payer;
   return { ...request, payer, payment, settlementId: idOf(payment) };
 }

@@ -8,18 +8,18 @@ import { type Approval, approvalExtension, approvalOf, isFirstVersion } from "./
 import { permit2Address } from "./permit2-domain.ts";
 
 /*
- * An approval of Permit2 that comes with a payment as a transaction of the payer's own, signed and not sent: for tokens
- * without EIP-2612. Source: the extension `erc20ApprovalGasSponsoring` of x402.
+ * A Permit2 approval that accompanies a payment as a transaction that the payer has signed but not sent, for tokens
+ * without EIP-2612. Source: the x402 extension `erc20ApprovalGasSponsoring`.
  */
 
-/** The extension by which it comes, in `paymentPayload.extensions`. */
+/** The key of the extension in `paymentPayload.extensions`. */
 export const transactionExtension: GasSponsoring = "erc20ApprovalGasSponsoring";
 
-/** Where its members are, as messages name it. */
+/** The path of its fields, for messages. */
 const at = `extensions.${transactionExtension}.info`;
 export const ofTransaction = `${at}.signedTransaction`;
 
-/** The members as received: the claimed sender, and the transaction, not parsed yet. */
+/** The fields as received: `from` is the claimed sender, `raw` the transaction before parsing. */
 export type ApprovalTransaction = { from: Address; asset: Address; spender: Address; raw: string };
 
 export const transactionMembers = [
@@ -31,19 +31,19 @@ export const transactionMembers = [
   "version",
 ] as const;
 
-/** So many characters of a transaction are kept: more than any that can be read has. */
+/** The maximum length of a stored transaction, in characters; every readable one is shorter. */
 const mostKept = 4_096;
 
-/** Its members as they are kept with the payment: those that came, or what is read as malformed again. */
+/** The fields to store with the payment: those received, or a value that parses as malformed again. */
 export function keptTransaction(extensions: unknown): unknown {
   const info = propertyOf(propertyOf(extensions, transactionExtension), "info");
-  // Clients that sign none pass on what the shop has declared.
+  // Clients that sign no approval echo the shop's declaration.
   if (propertyOf(info, "signedTransaction") === undefined) return undefined;
   if (parseInfo(info) === undefined) return "malformed";
   return Object.fromEntries(transactionMembers.map((name) => [name, propertyOf(info, name)]));
 }
 
-/** The transaction that came with a payment. */
+/** The approval transaction that came with a payment, if any. */
 export function approvalTransactionOf({
   payload,
 }: Pick<SignedPayment, "payload">): ApprovalTransaction | "malformed" | undefined {
@@ -52,8 +52,8 @@ export function approvalTransactionOf({
 }
 
 /**
- * The approval of Permit2 that came with a payment and may be used there. If both came, the one by EIP-2612, as at public
- * facilitators.
+ * The Permit2 approval that came with a payment and that the network supports. If both kinds came, EIP-2612 wins, as
+ * with public facilitators.
  */
 export function broughtApproval(
   payment: Pick<SignedPayment, "payload" | "nonceSpace">,
@@ -62,7 +62,7 @@ export function broughtApproval(
   approval?: Approval | "malformed" | undefined;
   transaction?: ApprovalTransaction | "malformed" | undefined;
 } {
-  // What another method keeps in its payload is its own.
+  // The payloads of other methods are none of our business.
   if (!sameAddress(payment.nonceSpace, permit2Address)) return {};
   const approval = gasSponsoring.includes(approvalExtension) ? approvalOf(payment) : undefined;
   if (approval !== undefined) return { approval };
@@ -80,16 +80,16 @@ function parseInfo(info: unknown): ApprovalTransaction | undefined {
   return { from, asset, spender, raw };
 }
 
-/** Of `approve(address,uint256)`. */
+/** The selector of `approve(address,uint256)`. */
 export const approveSelector: Hex = "0x095ea7b3";
 
 /**
- * The gas limits that are taken: an approval uses some 50,000, and 60,000 behind a proxy; the public clients allow 70,000. Less than
- * the least is not even a transaction with its calldata.
+ * The accepted gas limits. An approval uses about 50,000, or 60,000 behind a proxy; public clients set 70,000. Below
+ * `least`, the limit does not even cover the transaction and its calldata.
  */
 const gasLimits = { least: 30_000n, most: 150_000n } as const;
 
-/** A number of the chain, or a placeholder where it is not known beforehand. */
+/** A number from the chain, or a placeholder if it is not known beforehand. */
 type Shown = bigint | number | string;
 
 export const transactionRefusals = {
@@ -182,12 +182,12 @@ export const transactionRefusals = {
     invalid("approval_transaction_fails", `The token refuses the approval in ${ofTransaction}: ${why}`),
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
 
-/** The address whose key made a plain signature over a digest; undefined when it is none. */
+/** Recovers the signer of a digest from a plain ECDSA signature; undefined if the signature is invalid. */
 type RecoverNow = (digest: Hex, signature: Hex) => Address | undefined;
 
 /**
- * The problem with an approval, whatever the chain's state is, or the transaction that it is. Its reasons are those of public
- * facilitators, in their order; what these do not look at comes after.
+ * Checks an approval without looking at the chain's state. Returns the transaction, or the first problem. The checks and
+ * their order are those of public facilitators; checks that these do not make come last.
  */
 export function checkTransaction(
   approval: ApprovalTransaction | "malformed",
@@ -216,7 +216,7 @@ export function checkTransaction(
   return whyNotSent(transaction, { chainId, maxFeePerGas }) ?? transaction;
 }
 
-/** Why nobody here sends such a transaction, although it is what it says. */
+/** Why the facilitator does not send the transaction, although it is a valid approval; otherwise undefined. */
 function whyNotSent(
   { chainId, value, gas, maxFeePerGas: fee, maxPriorityFeePerGas: tip }: ForeignTransaction,
   network: { chainId: number; maxFeePerGas: bigint },
@@ -225,11 +225,11 @@ function whyNotSent(
   if (value !== 0n) return transactionRefusals.sendsCoins(value);
   if (gas < gasLimits.least || gas > gasLimits.most) return transactionRefusals.gasLimit(gas);
   if (fee > network.maxFeePerGas) return transactionRefusals.feeTooHigh(fee, network.maxFeePerGas);
-  // Nodes take no transaction whose tip is above all that it offers.
+  // Nodes reject a transaction whose tip is above its maximum fee.
   return tip > fee ? transactionRefusals.feeTooLow(fee, tip) : undefined;
 }
 
-/** How much a transaction lets its spender take, in the token's smallest unit; 0 of one that is no approval. */
+/** The amount that a transaction approves, in the token's smallest unit; 0 if it is not an approval. */
 export function approvedBy({ data }: Pick<ForeignTransaction, "data">): bigint {
   return readApprove(data)?.amount ?? 0n;
 }

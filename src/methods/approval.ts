@@ -21,55 +21,55 @@ import type { JudgedPayment, StateFacts } from "./payment-state.ts";
 import { permit2Address } from "./permit2-domain.ts";
 
 /*
- * An approval of Permit2 that comes with a payment: what the payer signs for the token (EIP-2612), so that no gas of his own is
- * needed. Source: the extension `eip2612GasSponsoring` of x402.
+ * A Permit2 approval that accompanies a payment as a token permit (EIP-2612), so that the payer needs no gas.
+ * Source: the x402 extension `eip2612GasSponsoring`.
  */
 
-/** The extension by which it comes, in `paymentPayload.extensions`. */
+/** The key of the extension in `paymentPayload.extensions`. */
 export const approvalExtension: GasSponsoring = "eip2612GasSponsoring";
 
-/** Where its members are, as messages name it. */
+/** The path of its fields, for messages. */
 const at = `extensions.${approvalExtension}.info`;
 
-/** An approval as it came. The amount is in the token's smallest unit, the deadline in unix seconds, included. */
+/** An approval as received. The amount is in the token's smallest unit, the deadline in unix seconds, inclusive. */
 export type Approval = {
   from: Address;
   asset: Address;
   spender: Address;
   amount: bigint;
-  /** The payer's next one at the token: each is used once, in turn. */
+  /** The payer's next nonce at the token; the token consumes them one by one. */
   nonce: bigint;
   deadline: bigint;
   /** r, s and v. */
   signature: Hex;
 };
 
-/** The members that are kept; all others are dropped. */
+/** The fields that are stored; all others are dropped. */
 const members = ["from", "asset", "spender", "amount", "nonce", "deadline", "signature", "version"] as const;
 
-/** Its members as they are kept with the payment: those that came, or what is read as malformed again. */
+/** The fields to store with the payment: those received, or a value that parses as malformed again. */
 export function keptApproval(extensions: unknown): unknown {
   const info = propertyOf(propertyOf(extensions, approvalExtension), "info");
-  // Clients that sign none pass on what the shop has declared.
-  // One that is incomplete is none, as public facilitators have it: what is lacking then is the approval.
+  // Clients that sign no approval echo the shop's declaration. Public facilitators treat an incomplete approval as
+  // missing, so the refusal then is that Permit2 is not approved.
   if (members.some((name) => !propertyOf(info, name))) return undefined;
   if (parseApproval(info) === undefined) return "malformed";
   return Object.fromEntries(members.map((name) => [name, propertyOf(info, name)]));
 }
 
-/** The approval that came with a payment. */
+/** The approval that came with a payment, if any. */
 export function approvalOf({ payload }: Pick<SignedPayment, "payload">): Approval | "malformed" | undefined {
   const approval = payload === null ? undefined : propertyOf(JSON.parse(payload), "approval");
   return approval === undefined ? undefined : (parseApproval(approval) ?? "malformed");
 }
 
-/** Until when the approval that came with a payment can be used, in unix seconds. */
+/** The deadline of the approval that came with a payment, in unix seconds; undefined without a valid one. */
 export function approvalDeadline(payment: Pick<SignedPayment, "payload">): bigint | undefined {
   const approval = approvalOf(payment);
   return typeof approval === "object" ? approval.deadline : undefined;
 }
 
-/** The same payment without what came with it to approve Permit2: but for one of the two, where that is named. */
+/** The same payment without its Permit2 approvals, apart from the one in `except`. */
 export function withoutApproval(
   payment: SignedPayment,
   except?: "approval" | "approvalTransaction",
@@ -82,7 +82,7 @@ export function withoutApproval(
   return { ...payment, payload: Object.keys(whole).length === 0 ? null : JSON.stringify(whole) };
 }
 
-/** Both extensions allow versions of several parts. */
+/** Returns true for version 1. Both extensions allow dotted versions, such as "1.0". */
 export function isFirstVersion(version: unknown): boolean {
   return typeof version === "string" && /^1(\.0)*$/.test(version);
 }
@@ -102,7 +102,7 @@ function parseApproval(info: unknown): Approval | undefined {
   return { from, asset, spender, amount, nonce, deadline, signature };
 }
 
-/** A number of the chain, or a placeholder where it is not known beforehand. */
+/** A number from the chain, or a placeholder if it is not known beforehand. */
 type Shown = bigint | string;
 
 const differs = (approval: Approval, member: keyof Approval, wanted: string) =>
@@ -137,7 +137,7 @@ export const approvalRefusals = {
       "Sign the approval again",
     ),
 
-  /** `token` is what is known of the asset, by which amounts are shown. */
+  /** `token` holds the known facts about the asset, which amounts are formatted with. */
   allowanceTooSmall: (
     { asset }: Pick<SignedPayment, "asset">,
     token: Asset | undefined,
@@ -152,7 +152,7 @@ export const approvalRefusals = {
   },
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
 
-/** Refuses a payment by Permit2 that may not take enough. */
+/** Refuses a Permit2 payment if the payer's allowance is too small and no usable approval comes with it. */
 export function refuseAllowance(
   { payerAllowance, nextApproval }: StateFacts,
   { payment, needed, token }: JudgedPayment,
@@ -162,11 +162,11 @@ export function refuseAllowance(
   if (typeof approval !== "object") {
     return approvalRefusals.allowanceTooSmall(payment, token, { allowance: payerAllowance, needed });
   }
-  // A token that was not asked may take the approval.
+  // Without an answer from the token, the approval may still be valid.
   return nextApproval === undefined ? undefined : approvalRefusals.refusedByToken(approval, nextApproval);
 }
 
-/** The problem with an approval, whatever the chain's state is; in the order of public facilitators. */
+/** Checks an approval without looking at the chain's state, in the order of public facilitators. */
 export function checkApproval(
   approval: Approval | "malformed",
   { payer, asset, limit }: Pick<SignedPayment, "payer" | "asset" | "limit">,
@@ -175,11 +175,11 @@ export function checkApproval(
   if (!sameAddress(approval.from, payer)) return approvalRefusals.ofOtherPayer(approval, payer);
   if (!sameAddress(approval.asset, asset)) return approvalRefusals.ofOtherToken(approval, asset);
   if (!sameAddress(approval.spender, permit2Address)) return approvalRefusals.forOtherSpender(approval);
-  // The proxies of x402 take no other one.
+  // The x402 proxies accept no other amount.
   return approval.amount === limit ? undefined : approvalRefusals.amountDiffers(approval, limit);
 }
 
-/** Why an approval comes too late to be used. Where the permit itself expires no later, that is what is said of it. */
+/** Refuses an expired approval, unless the permit itself expires no later: then that is the reason to report. */
 export function checkDeadline(
   { deadline }: Approval,
   { window }: Pick<SignedPayment, "window">,
@@ -189,7 +189,7 @@ export function checkDeadline(
   return isTooLate ? approvalRefusals.expired(deadline, now) : undefined;
 }
 
-/** The words of an approval as contracts take it: value and deadline, r and s, v. */
+/** The ABI words of an approval in contract calls: value and deadline, r and s, v. */
 export function approvalWords({ amount, deadline, signature }: Approval): [string, string, string] {
   const terms = `${uintWord(amount)}${uintWord(deadline)}`;
   return [terms, signature.slice(2, 130), signature.slice(130).padStart(64, "0")];
@@ -199,7 +199,7 @@ const permitTypehash = keccak256Text(
   "Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)",
 );
 
-/** The EIP-712 digest of an approval under the domain of its token (EIP-2612). */
+/** The EIP-712 digest of an approval under its token's domain (EIP-2612). */
 export function approvalDigest(
   { from, spender, amount, nonce, deadline }: Omit<Approval, "asset" | "signature">,
   asset: Pick<Asset, "name" | "version" | "address">,

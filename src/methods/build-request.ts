@@ -2,7 +2,7 @@ import type { Address } from "../protocol/hex.ts";
 import { type Asset, formatNetwork, type Network } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 
-/** The requirements of a seller; `amount` in the asset's smallest unit. */
+/** The input for a seller's requirements; `amount` in the asset's smallest unit. */
 export type RequirementParts = {
   x402Version: X402Version;
   network: Pick<Network, "name" | "caip2">;
@@ -12,13 +12,13 @@ export type RequirementParts = {
   resource: string;
   description?: string;
   maxTimeoutSeconds?: number;
-  /** “exact” by default. */
+  /** Default: "exact". */
   scheme?: string;
-  /** The members of `extra` for the payment method, beside the token's name and version. */
+  /** The fields of `extra` for the payment method, in addition to the token's name and version. */
   extra?: Readonly<Record<string, string | number>>;
 };
 
-/** Requirements as public servers write them: the amount is `maxAmountRequired` in version 1, `amount` in version 2. */
+/** Requirements as public servers write them. The amount is `maxAmountRequired` in version 1, `amount` in version 2. */
 export type WrittenRequirements = {
   scheme: string;
   network: string;
@@ -28,7 +28,7 @@ export type WrittenRequirements = {
   payTo: Address;
   maxTimeoutSeconds: number;
   extra: Readonly<Record<string, string | number>>;
-  /** The rest of version 1. */
+  /** Version 1 only, like the two below. */
   resource?: string;
   description?: string;
   mimeType?: string;
@@ -41,10 +41,10 @@ export type WrittenRequest = {
     x402Version: X402Version;
     /** The signed message and its signature. */
     payload: Readonly<Record<string, unknown>>;
-    /** Of version 1. */
+    /** Version 1. */
     scheme?: "exact";
     network?: string;
-    /** Of version 2. */
+    /** Version 2. */
     resource?: { url: string };
     accepted?: WrittenRequirements;
     extensions?: object;
@@ -52,7 +52,7 @@ export type WrittenRequest = {
   paymentRequirements: WrittenRequirements;
 };
 
-/** The requirements of a payment, as public servers of the given version write them. */
+/** Builds the requirements of a payment as public servers of the given version write them. */
 export function buildRequirements(parts: RequirementParts): WrittenRequirements {
   const { x402Version, network, asset, payTo, amount, resource } = parts;
   const { description = "", maxTimeoutSeconds = 60, scheme = "exact" } = parts;
@@ -67,7 +67,7 @@ export function buildRequirements(parts: RequirementParts): WrittenRequirements 
   return { ...kind, maxAmountRequired: amount.toString(), ...sold, ...paid };
 }
 
-/** The body of a verify or settle call with a payment that was written already, in whatever way it is paid. */
+/** Builds the body of a verify or settle call around a written `payload`, for any payment method. */
 export function buildBody(parts: RequirementParts, payload: object, extensions?: object): WrittenRequest {
   const { x402Version, resource } = parts;
   const paymentRequirements = buildRequirements(parts);
@@ -76,9 +76,9 @@ export function buildBody(parts: RequirementParts, payload: object, extensions?:
 }
 
 /**
- * `paymentPayload` of a payment for an offer. Version 2 repeats the offer as the shop wrote it: public shops compare every member.
+ * Builds `paymentPayload` for an offer. Version 2 repeats the offer as the shop wrote it: public shops compare every field.
  *
- * @param payload what the payment method has written
+ * @param payload the output of the payment method
  */
 export function writePayload<Written extends { network: string }, Resource>(
   { x402Version, written, resource }: { x402Version: X402Version; written: Written; resource: Resource },

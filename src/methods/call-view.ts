@@ -2,7 +2,7 @@ import { z } from "zod";
 import { nonceMember } from "./method.ts";
 import { forTimes } from "./payment-times.ts";
 
-/** A call of the facilitator contract, or of a token, for a person, without signatures. Amounts are in the asset's smallest unit. */
+/** A call to the facilitator contract or a token, for display: without signatures, amounts in the asset's smallest unit. */
 export const callViewSchema = z.object({
   name: z.enum([
     ...(["settle", "settleBatch", "forwardReceived", "transferWithAuthorization", "transferBatch"] as const),
@@ -18,7 +18,7 @@ export const callViewSchema = z.object({
       ...forTimes(() => z.string()),
     }),
   ),
-  /** The builder codes behind the calldata (ERC-8021); absent without any. */
+  /** The builder codes appended to the calldata (ERC-8021), if any. */
   codes: z
     .object({ app: z.string(), wallet: z.string(), services: z.array(z.string()).readonly() })
     .partial()

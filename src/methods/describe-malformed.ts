@@ -2,8 +2,8 @@ import type { Hex } from "../protocol/hex.ts";
 import { readEcdsaSignature } from "../protocol/signed-payment.ts";
 
 /**
- * The problem with a signature that no account without code can have made, as the beginning of a sentence, which is empty
- * where its length is right; undefined of one that may be.
+ * Describes a signature that no account without code can have made, as the start of a message: the wrong length, or ""
+ * if the length is right. Returns undefined for a well-formed signature.
  */
 export function describeMalformed(signature: Hex): string | undefined {
   if (readEcdsaSignature(signature) !== undefined) return undefined;

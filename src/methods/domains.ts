@@ -10,7 +10,7 @@ import {
 import { builtInNetworks } from "../protocol/networks.ts";
 import type { SignedDomain } from "./method.ts";
 
-/** Chains that payers sign for by mistake, since examples, tools and wallets name them; the likeliest first. */
+/** Chains that payers sign for by mistake because examples, tools and wallets use them; the most likely first. */
 export const wellKnownChains: ReadonlyMap<number, string> = new Map([
   [1, "Ethereum"],
   [31_337, "anvil or Hardhat"],
@@ -46,10 +46,10 @@ export const wellKnownChains: ReadonlyMap<number, string> = new Map([
   [146, "Sonic"],
 ]);
 
-/** A token that is taken for a network's USDC, by its chain. */
+/** A token that is easily mistaken for a network's USDC. */
 type SiblingToken = { chainId: number; symbol: string; address: Address };
 
-/** Bridged USDC, and other stable tokens beside USDC. */
+/** Bridged USDC, and other stablecoins. */
 export const siblingTokens: readonly SiblingToken[] = [
   { chainId: 8_453, symbol: "USDbC", address: "0xd9aAEc86B65D86f6A7B5B1b0c42FFA531710b6CA" },
   { chainId: 8_453, symbol: "EURC", address: "0x60a3E35Cc302bFA44Cb288Bc5a4F316Fdb1adb42" },
@@ -62,12 +62,12 @@ export const siblingTokens: readonly SiblingToken[] = [
   { chainId: 11_155_111, symbol: "USDC", address: "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238" },
 ];
 
-/** The token that is taken for a network's USDC and has this address. */
+/** The lookalike of a network's USDC at this address, if any. */
 export function siblingOf(address: Address): SiblingToken | undefined {
   return siblingTokens.find((token) => sameAddress(token.address, address));
 }
 
-/** A domain that a payer may have signed for (EIP-712). A member that is undefined was left out. */
+/** An EIP-712 domain that a payer may have signed for. Undefined fields were left out. */
 export type TriedDomain = {
   name?: string | undefined;
   version?: string | undefined;
@@ -75,7 +75,7 @@ export type TriedDomain = {
   verifyingContract?: Address | undefined;
 };
 
-/** The members of a domain in the order in which EIP-712 hashes them, each as one word. */
+/** The fields of a domain in the order in which EIP-712 hashes them, each as one word. */
 const members = {
   name: { type: "string", word: (text: string) => keccak256Text(text).slice(2) },
   version: { type: "string", word: (text: string) => keccak256Text(text).slice(2) },
@@ -83,15 +83,14 @@ const members = {
   verifyingContract: { type: "address", word: addressWord },
 } as const;
 
-/** The domain of a token on a chain. */
 export function domainOf({ asset: { name, version, address }, chainId }: SignedDomain): TriedDomain {
   return { name, version, chainId, verifyingContract: address };
 }
 
-/** Separators of domains that were tried: the same few for every payment, or a flood of made-up ones. */
+/** A cache of domain separators: the same few for most payments, but an attacker may send many made-up ones. */
 const separators = new Map<string, Hex>();
 
-/** The domain separator of a domain; computed once for each, because its hashes take a fifth of a recovery. */
+/** The domain separator of a domain. Cached, because its hashes take a fifth of the time of a signature recovery. */
 export function separatorOf({ name, version, chainId, verifyingContract }: TriedDomain): Hex {
   const key = JSON.stringify([name ?? null, version ?? null, chainId ?? null, verifyingContract ?? null]);
   const known = separators.get(key);
@@ -115,7 +114,7 @@ export function separatorOf({ name, version, chainId, verifyingContract }: Tried
 
 export const memberNames = ["name", "version", "chainId", "verifyingContract"] as const;
 
-/** A domain as messages show it. */
+/** Formats a domain for messages. */
 export function formatDomain({ asset: { name, version, address }, chainId }: SignedDomain): string {
   return `name "${name}", version "${version}", chainId ${chainId}, verifyingContract ${address}`;
 }
@@ -138,7 +137,7 @@ function formatMember(domain: TriedDomain, member: (typeof memberNames)[number])
   return members[member].type === "string" ? JSON.stringify(value) : String(value);
 }
 
-/** The name of a chain or token, in brackets; empty if it is unknown. */
+/** The name of a chain or token, in parentheses; empty if it is unknown. */
 function nameOf({ chainId, verifyingContract }: TriedDomain, member: (typeof memberNames)[number]): string {
   if (member === "chainId" && chainId !== undefined) {
     const name = chainName(chainId);

@@ -9,13 +9,13 @@ import {
 } from "../protocol/hex.ts";
 import { parseUint256 } from "../protocol/wire-values.ts";
 
-/** Reads a uint256. A number where a text of digits belongs is read too: that mistake is a usual one. */
+/** Reads a uint256. Accepts a number in place of a decimal string, because that is a common mistake. */
 export function readAnyNumber(value: unknown): bigint | undefined {
   const text = Number.isSafeInteger(value) ? `${value}` : value;
   return typeof text === "string" ? (parseUint256(text) ?? undefined) : undefined;
 }
 
-/** Returns true if a signature is the payer's over one of these texts, as personal_sign (EIP-191) signs it. */
+/** Returns true if the payer signed one of these texts with personal_sign (EIP-191). */
 export function isSignedAsMessage(
   texts: readonly string[],
   signerOf: (digest: Hex) => Address | undefined,
@@ -27,7 +27,7 @@ export function isSignedAsMessage(
   });
 }
 
-/** The hashes that personal_sign (EIP-191) signs for a text, and for the bytes that it may stand for. */
+/** The hashes that personal_sign (EIP-191) signs for a text, and for its bytes if the text is a bytes32. */
 function messageHashes(text: string): Hex[] {
   const plain = new TextEncoder().encode(text);
   const messages = isBytes32(text) ? [toBytes(text), plain] : [plain];

@@ -4,21 +4,21 @@ import { methodOfOffer } from "./people.ts";
 import { halves } from "./table-for-people.ts";
 import { takenMethods } from "./taken-methods.ts";
 
-/* The halves of payment methods that `explain` needs, with that of the scheme which web pages do not load. */
+/* The parts of payment methods that `explain` needs, including the scheme that web pages do not load. */
 
 const explained: readonly [ExplainedMethod, ...ExplainedMethod[]] = [...halves, channelsForPeople];
 
-/** The half of a method, by its name; the default one without a method. */
+/** The `explain` part of the method with this name; that of the default method if there is none. */
 export function explainedHalfOf(method: string | undefined): ExplainedMethod {
   return explained.find(({ names }) => method !== undefined && names.includes(method)) ?? explained[0];
 }
 
-/** The half of a payload's method; of the default one where the payload is of none. */
+/** The `explain` part of the method that a payload belongs to; that of the default method if it belongs to none. */
 export function halfOfPayload(payload: unknown): ExplainedMethod {
   return explainedHalfOf(takenMethods.find((method) => method.owns(payload))?.name);
 }
 
-/** The half of the method by which an offer is to be paid; that of the default method for another scheme. */
+/** The `explain` part of the method that pays an offer; that of the default method if its scheme is unknown. */
 export function halfOfOffer(offer: Terms): ExplainedMethod {
   const method = methodOfOffer(offer) ?? takenMethods.find(({ scheme }) => scheme === offer.scheme);
   return explainedHalfOf(method?.name);

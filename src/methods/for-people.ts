@@ -5,28 +5,28 @@ import type { Asset, Network } from "../protocol/networks.ts";
 import type { PaymentRequest } from "../protocol/requests.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 
-/** Requirements or an offer, as they came. */
+/** Requirements or an offer, as received. */
 export type Terms = Readonly<Record<string, unknown>>;
 
-/** The context that a signature is explained with. */
+/** The context needed to explain a signature. */
 export type SignatureContext = {
-  /** Its place, for findings. */
+  /** The path of the signature, for findings. */
   at: string;
   network: Network;
-  /** The token that is paid with; one that is not known is taken for another USDC. */
+  /** The token that is paid with; an unknown token is treated as another USDC. */
   asset: Asset;
-  /** The seller's: the payer may have signed for those and sent something else. */
+  /** The seller's requirements: the payer may have signed for these but sent something else. */
   requirements: PaymentRequest["requirements"];
   recover(digest: Hex, signature: Hex): Address | undefined;
 };
 
-/** The half of a payment method that explains payments and offers, however they came. The service does not load it. */
+/** The part of a payment method that explains payments and offers, even malformed ones. The service does not load it. */
 export type ExplainedMethod = {
-  /** `Method.name` of the methods that it is for. */
+  /** The `Method.name` of the methods it covers. */
   readonly names: readonly string[];
-  /** The member of the payload that is signed. */
+  /** The field of the payload that is signed. */
   readonly member: string;
-  /** Names a payment by what was signed, well formed or not, in the payload that it came in. */
+  /** Reads what identifies a payment from the signed message, well formed or not, and the payload around it. */
   nameOf(
     signed: Terms,
     payload: Terms,
@@ -36,20 +36,20 @@ export type ExplainedMethod = {
     nonce: Hex | undefined;
     nonceSpace: Address | undefined;
   };
-  /** Finds out what a signature was made for, by trying common mistakes; empty where it is the payer's. */
+  /** Finds out what a signature was made for by trying common mistakes; empty if the signature is right. */
   explainSignature(payment: SignedPayment, context: SignatureContext): readonly Finding[];
-  /** Finds what makes every payment for an offer fail, although each of its members can be read. */
+  /** Finds problems of a well-formed offer that make every payment for it fail. */
   explainOffer(at: string, offer: Terms, context: { token: Asset; contract: Address }): readonly Finding[];
-  /** Makes `paymentPayload.payload` of a payment for an offer, well formed and not signed. */
+  /** Builds an example of `paymentPayload.payload` for an offer: well formed, but not signed. */
   example(offer: Terms): object;
 };
 
-/** The half of a payment method that serves people: it also names the method, in forms and options. */
+/** The part of a payment method for user interfaces: it also names the method in forms and options. */
 export type MethodForPeople = ExplainedMethod & {
-  /** How it moves tokens, for people: “EIP-3009”. */
+  /** How it moves tokens, for display: "EIP-3009". */
   readonly label: string;
-  /** The option of `harness.pay` with members that are to be signed as they stand there. */
+  /** The option of `harness.pay` for fields that are signed exactly as given. */
   readonly option: string;
-  /** `paymentPayload.payload` of a payment by a scheme. */
+  /** The schema of `paymentPayload.payload` for a scheme. */
   payloadSchema(scheme: string): z.ZodObject;
 };

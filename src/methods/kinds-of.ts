@@ -4,7 +4,7 @@ import { formatNetwork, type Network } from "../protocol/networks.ts";
 import type { X402Version } from "../protocol/requests.ts";
 import type { TakenMethod } from "./method.ts";
 
-/** How payments of a version may be made on a network, for `GET /supported`; first the way that needs nothing in `extra`. */
+/** The payment kinds of a network for `GET /supported`. Kinds with fewer fields in `extra` come first. */
 export function kindsOf(
   methods: readonly TakenMethod[],
   network: ServedNetwork & Pick<Network, "caip2">,

@@ -5,26 +5,26 @@ import { methodAmong } from "./methods.ts";
 import { methods, type Scheme as SchemeOfPages, type TransferMethod } from "./table.ts";
 
 /*
- * The payment methods by scheme, by how tokens move, and by what people call them. Apart from the methods, since a page needs it
- * only to sign.
+ * The payment methods by scheme, by transfer method, and by short name. In its own file because web pages need it only
+ * for signing.
  */
 
-/** From the default method on. */
+/** The default method first. */
 const fromDefault = methods.toReversed();
 
 /** A scheme that payers know. */
 export type Scheme = SchemeOfPages | (typeof payableDeposits)[number]["scheme"];
 
-/** All that payers sign, the default one first. */
+/** All methods that payers can sign for, the default one first. */
 const payable: readonly PayableMethod<Scheme, TransferMethod>[] = [...fromDefault, ...payableDeposits];
 
-/** Returns true if purchases by a scheme come from channels, which buyers keep. */
+/** Returns true if purchases in this scheme are paid from channels, whose state the buyer must keep. */
 export const keepsChannels = (scheme: string) => payableDeposits.some((one) => one.scheme === scheme);
 
-/** The schemes of the payment methods, the default one first. */
+/** The schemes that payers can sign for, the default one first. */
 export const schemes: readonly Scheme[] = [...new Set(payable.map(({ scheme }) => scheme))];
 
-/** How they move tokens, the default one first. */
+/** The transfer methods, the default one first. */
 export const transferMethods: readonly TransferMethod[] = [
   ...new Set(fromDefault.map(({ transfer }) => transfer)),
 ];
@@ -32,7 +32,7 @@ export const transferMethods: readonly TransferMethod[] = [
 /**
  * The payment methods of a scheme, its default one first.
  *
- * @param transfer only those that move tokens so
+ * @param transfer returns only those with this transfer method
  */
 export function methodsOf(scheme: unknown, transfer?: string): PayableMethod<Scheme, TransferMethod>[] {
   return payable.filter(
@@ -40,33 +40,33 @@ export function methodsOf(scheme: unknown, transfer?: string): PayableMethod<Sch
   );
 }
 
-/** The scheme that is meant where a maximum is named, and no scheme. */
+/** The scheme to use if a maximum is given but no scheme. */
 export const maximumScheme = fromDefault.find(({ takesLess }) => takesLess)?.scheme;
 
-/** The method of a payment that was signed here. */
+/** Finds the method that a payment was signed with. */
 export function payableMethodOf(payment: Pick<SignedPayment, "method">): PayableMethod {
   return methodAmong(payable, payment);
 }
 
-/** The name of a payment method in options and reports: its scheme, or for the default scheme how tokens move. */
+/** The short name of a payment method in options and reports: its scheme, or its transfer method for the default scheme. */
 export function shortNameOf({ scheme, transfer }: Pick<Method, "scheme" | "transfer">): string {
   return scheme === schemes[0] ? transfer : scheme;
 }
 
-/** The short names of all, the default method first. */
+/** The short names of all methods, the default one first. */
 export const shortNames: readonly string[] = [...new Set(fromDefault.map(shortNameOf))];
 
-/** The short names of all that payers sign. */
+/** The short names of all methods that payers can sign for. */
 export const payableNames: readonly string[] = [...new Set(payable.map(shortNameOf))];
 
-/** The payers' half of the payment method with a short name. */
+/** Finds the payers' part of a payment method by its short name. Throws if there is none. */
 export function payableNamed(name: string): PayableMethod<Scheme, TransferMethod> {
   const method = payable.find((one) => shortNameOf(one) === name);
   if (method === undefined) throw new Error(`unknown payment method: ${name}`);
   return method;
 }
 
-/** The payment method with a short name; the default one of its scheme where several have it. */
+/** Finds a payment method by its short name; if several share it, the default one of the scheme. Throws if there is none. */
 export function methodNamed(name: string): Method {
   const method = fromDefault.find((one) => shortNameOf(one) === name);
   if (method === undefined) throw new Error(`unknown payment method: ${name}`);

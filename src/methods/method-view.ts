@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** A payment method as forms and snippets need it. */
+/** A payment method, for forms and snippets. */
 export const methodViewSchema = z.object({
   name: z.string().meta({ description: "In options and reports, such as permit2" }),
   label: z.string().meta({ description: "For people, such as exact · Permit2" }),

@@ -14,7 +14,7 @@ export function methodOf(payment: Pick<SignedPayment, "method">): Method {
 const lateScheme = "batch-settlement";
 const lateNames = new RegExp(`"(${lateScheme}|channelConfig)"`);
 
-/** Returns true if the JSON of a body may be of a scheme that pages load late: then read it by `taken-methods.ts`. */
+/** Returns true if a JSON body may use the scheme that web pages load lazily: then parse it with `taken-methods.ts`. */
 export function namesLateScheme(json: string): boolean {
   return lateNames.test(json);
 }
@@ -22,7 +22,7 @@ export function namesLateScheme(json: string): boolean {
 /**
  * Finds the method of a payment.
  *
- * @throws Error when it is none of these
+ * @throws Error if the method is not in the list
  */
 export function methodAmong<M extends Pick<Method, "name">>(
   among: readonly M[],
@@ -34,8 +34,8 @@ export function methodAmong<M extends Pick<Method, "name">>(
 }
 
 /**
- * A payment method whose payments have their nonces there, as all that do are judged alike by the state of a chain; undefined is the
- * token itself.
+ * A payment method that keeps its nonces in this contract; undefined means the token. Any of them will do: the chain's
+ * state means the same for all methods that share a nonce space.
  */
 export function methodByNonces(nonceSpace: Address | undefined): Method {
   const keepsThem = (method: Method) =>

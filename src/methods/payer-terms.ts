@@ -10,23 +10,23 @@ import { type PayerSigner, type PermitSigner, permitMembers } from "./permit2/si
 
 export type PayerTerms = AuthorizationTerms &
   SignedInstead & {
-    /** `extra` of the offer. */
+    /** The offer's `extra`. */
     extra?: unknown;
   };
 
-/** Members that are signed in place of the terms. */
+/** Fields that are signed in place of the terms. */
 export type SignedInstead = {
-  /** Members of the authorization that are to be signed as they stand here, right or wrong. */
+  /** Fields of the authorization to sign exactly as given, right or wrong. */
   authorization?: Partial<Omit<Authorization, "from">> | undefined;
-  /** The same of a permit. */
+  /** The same for a permit. */
   permit?: Partial<Omit<Permit, "from">> | undefined;
 };
 
-/** The kinds of value that the members of each take. */
+/** The type of each field. */
 export const signedInstead = {
   authorization: authorizationMembers,
   permit: permitMembers,
 } as const satisfies Record<keyof SignedInstead, Readonly<Record<string, Wanted>>>;
 
-/** Signs for a payer, whatever the payment method. */
+/** Signs for a payer with any payment method. */
 export type PaymentSigner = PayerSigner | (AuthorizationSigner & PermitSigner);

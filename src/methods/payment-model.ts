@@ -8,15 +8,15 @@ import type { Recover } from "./method.ts";
 import type { WalletProof } from "./refuse-signature.ts";
 
 /*
- * A scheme whose payments change the state of a contract, judged where there is no chain: by a model of that contract.
+ * Judges payments of a scheme that changes a contract's state when there is no chain: with a model of that contract.
  */
 
-/** Who asks, and where and when: the chain's time in unix seconds. */
+/** The caller, the network, and the chain's time in unix seconds. */
 export type ModelPlace = {
   network: ServedNetwork & { chainId: number };
   now: bigint;
   organizationId: string;
-  /** Where the organization is paid. */
+  /** The address that receives the organization's payments. */
   recipient: Address | undefined;
 };
 
@@ -25,13 +25,13 @@ export type ModelFacts = {
   price: bigint;
   used: boolean;
   balance: bigint;
-  /** What Permit2 may take, where no approval comes first. */
+  /** The payer's Permit2 allowance; undefined if an approval comes first. */
   allowance: bigint | undefined;
-  /** The refusal of an approval that came with it. */
+  /** The refusal of the approval that came with it. */
   unapproved: Invalid | undefined;
-  /** Asks the wallet that the payment deploys, if it does. */
+  /** Asks the wallet that the payment deploys, if it deploys one. */
   walletToCome: ((account: Address, digest: Hex, signature: Hex) => WalletProof) | undefined;
-  /** The text by which the token would not move the payer's tokens; undefined where it would. */
+  /** The token's revert reason if the transfer would fail, otherwise undefined. */
   revert: string | undefined;
   /** The refusal by the state of the chain, for a payment that reverts. */
   state: Invalid | undefined;
@@ -44,23 +44,23 @@ export type ModelledPayment = {
   refusal: Invalid | undefined;
   /** The refusal by a simulation of its transaction, which comes after the check of the window. */
   revert: Invalid | undefined;
-  /** True if it is verified, and never settled: its window says nothing. */
+  /** True if it is only ever verified, never settled: its window does not matter. */
   isVerifiedAlone: boolean;
-  /** `extra` of a good verify. */
+  /** The `extra` of a successful verify. */
   extra: AnswerExtra["extra"];
-  /** Moves the tokens for an organization; gives what the payer gets back, and what takes the move back. */
+  /** Moves the tokens for an organization. Returns the amount that the payer gets back, and a function that undoes it. */
   apply(organizationId: string): { returned: bigint; undo(): void };
-  /** Reads what the answer about a settled payment says; `invalid` where it did less than was asked for. */
+  /** The response fields for a settled payment; `invalid` is set if it did less than requested. */
   describe(transaction: string): AnswerExtra & { amount?: bigint | undefined; invalid?: Invalid | undefined };
 };
 
 export type PaymentModel = {
-  /** Names what can be asked for again: see `Settling.identify`. */
+  /** Identifies a repeatable request: see `Settling.identify`. */
   identify(place: ModelPlace, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
   judge(place: ModelPlace, payment: SignedPayment, facts: ModelFacts): Promise<ModelledPayment>;
 };
 
-/** The answers that a model needs about signatures. */
+/** The signature checks that a model needs. */
 export type ModelAccounts = {
   recover(...given: Parameters<Recover>): Address | undefined;
   askWallet(chainId: number, account: Address, digest: Hex, signature: Hex): WalletProof;

@@ -7,7 +7,7 @@ import { channelPayloadSchema } from "./batch-settlement/channel-schemas.ts";
 import { methodsOf, schemes } from "./method-lists.ts";
 import { halfOf } from "./people.ts";
 
-/** `paymentPayload.payload` of a scheme. Of its methods, the last one whose member a payload has decides how it is read. */
+/** `paymentPayload.payload` of a scheme. If a payload has the fields of several methods, the last method reads it. */
 function payloadSchema(scheme: string, version: X402Version): z.ZodType {
   const able = methodsOf(scheme).filter(({ versions }) => versions.includes(version));
   const halves = [...new Set(able.map(halfOf))];
@@ -20,7 +20,7 @@ function payloadSchema(scheme: string, version: X402Version): z.ZodType {
   return schemas.length > 1 ? z.union(schemas) : only;
 }
 
-/** `paymentPayload.payload` of the payment methods. */
+/** `paymentPayload.payload` by x402 version and scheme. */
 export const payloadSchemas: PayloadSchemas = {
   1: payloadSchema("exact", 1),
   2: {
@@ -29,5 +29,5 @@ export const payloadSchemas: PayloadSchemas = {
   },
 };
 
-/** The body of verify and of settle as a schema, with the built-in networks. */
+/** The schema of verify and settle bodies, with the built-in networks. */
 export const paymentRequestSchema = createPaymentRequestSchema(builtInNetworks, payloadSchemas);

@@ -5,54 +5,54 @@ import { refusals } from "../protocol/refusals.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /*
- * The meaning of a chain's state for a payment, defined once. Each judge of a payment supplies the facts that it can know, from
- * its own source: the service from views of the chain, the fixtures from their ledger, `why` from the newest block. Missing facts are skipped.
+ * What a chain's state means for a payment, defined once. Each caller supplies the facts that it knows: the service from
+ * chain views, the fixtures from their ledger, `why` from the newest block. Missing facts are skipped.
  */
 
 /** Facts that a payer may see. Amounts are in the asset's smallest unit. */
 export type PayerState = {
-  /** However long ago, or cancelled: a token does not tell these two apart. */
+  /** Used or canceled, however long ago: a token does not distinguish the two. */
   authorizationUsed: boolean;
   payerBalance: bigint;
   payerBlacklisted: boolean;
-  /** All transfers of the token are stopped. */
+  /** True if all transfers of the token are stopped. */
   assetPaused: boolean;
-  /** How much Permit2 may take of the payer's tokens; only where the payment goes through it. */
+  /** The payer's Permit2 allowance; only for payments through Permit2. */
   payerAllowance?: bigint | undefined;
 };
 
-/** The states that keep a correctly signed payment from settling. */
+/** The facts that can keep a correctly signed payment from settling. */
 export type StateFacts = Partial<PayerState> & {
   recipientBlacklisted?: boolean;
   contractBlacklisted?: boolean;
-  /** The factory of a wallet that is deployed with its payment (ERC-6492), where it does not deploy it. */
+  /** The factory that was to deploy the payer's wallet (ERC-6492), if it fails to. */
   failingFactory?: Address | undefined;
   assetMissing?: boolean;
   assetKeepsFee?: boolean;
   permit2Missing?: boolean;
   proxyMissing?: boolean;
-  /** The payer's next nonce at the token for an approval by EIP-2612. */
+  /** The payer's next EIP-2612 nonce at the token. */
   nextApproval?: bigint;
 };
 
-/** A payment as its refusals name it. */
+/** The facts about a payment that its refusals mention. */
 export type JudgedPayment = {
   payment: Pick<SignedPayment, "asset" | "payer"> & Partial<Pick<SignedPayment, "payload">>;
-  /** The payment to settle. */
+  /** The amount to settle. */
   needed: bigint;
-  /** The known facts about its asset, by which amounts are shown. */
+  /** The known facts about the asset, which amounts are formatted with. */
   token: Asset | undefined;
   network: string;
   recipient?: Address | undefined;
 };
 
-/** All that the state has against a payment, in the order in which it is said. */
+/** All refusals that follow from the state, in the order in which they are reported. */
 export type StateRefusals = (
   facts: StateFacts,
   one: JudgedPayment,
 ) => readonly (Invalid | false | undefined)[];
 
-/** Those of every payment method. */
+/** The state refusals common to all payment methods. */
 export const usualStateRefusals: StateRefusals = (facts, { needed, token, recipient }) => {
   const { authorizationUsed, assetPaused, payerBlacklisted, payerBalance = needed } = facts;
   return [
@@ -65,7 +65,7 @@ export const usualStateRefusals: StateRefusals = (facts, { needed, token, recipi
   ];
 };
 
-/** Why a payment is refused: the first that its state has against it. */
+/** The first refusal that follows from the state, if any. */
 export function refuseByState(
   { stateRefusals }: { stateRefusals: StateRefusals },
   facts: StateFacts,

@@ -7,25 +7,25 @@ import { eip3009Words } from "./exact-eip3009/eip3009-method.ts";
 /** The validity of a payment: unix seconds, both bounds exclusive. */
 export type PaymentTimes<Time = Authorization["validAfter"]> = Record<"validAfter" | "validBefore", Time>;
 
-/** A time of a payment as people give it, in forms and in what they write. */
+/** A time of a payment, as an input field. */
 export type TimeField = { name: keyof PaymentTimes; label: string; isEnd: boolean };
 
-/** In the order in which they are asked for. */
+/** In display order. */
 export const timeFields: readonly [TimeField, TimeField] = [
   { name: "validAfter", label: "Valid after", isEnd: false },
   { name: "validBefore", label: "Valid before", isEnd: true },
 ];
 
-/** Something for each of the times. */
+/** Maps each of the two times to a value. */
 export function forTimes<T>(give: (field: TimeField) => T): PaymentTimes<T> {
   const [start, end] = timeFields;
   return { validAfter: give(start), validBefore: give(end) };
 }
 
-/** When a payment is valid, in seconds from some time: at once, where its beginning is left out. */
+/** The validity of a payment, in seconds from some time; without `from`, it is valid at once. */
 export type RelativeTimes = { from?: number; until: number | bigint };
 
-/** The times of a payment that is signed so long before, or after, they come. */
+/** Converts relative times to absolute ones. */
 export function timesFrom(now: bigint, { from, until }: RelativeTimes): PaymentTimes {
   return {
     validAfter: from === undefined ? 0n : now + BigInt(from),
@@ -33,10 +33,10 @@ export function timesFrom(now: bigint, { from, until }: RelativeTimes): PaymentT
   };
 }
 
-/** The values in the refusals. The chain's time, in unix seconds, may be a placeholder. */
+/** The values in the refusals. The chain's time is in unix seconds, or a placeholder. */
 type Facts = { payment: PaymentRequest | undefined; now: bigint | string };
 
-/** The bounds that were signed, and what messages call them. */
+/** The signed bounds, and their names in messages. */
 function timesOf(payment: PaymentRequest | undefined): {
   window: SignedPayment["window"];
   start: bigint;
@@ -48,7 +48,7 @@ function timesOf(payment: PaymentRequest | undefined): {
   return { window, words, ...boundsOf(window, words) };
 }
 
-/** A number of the chain, limited to what fits the situation when it is forced on a good payment. Placeholders stay. */
+/** Caps a number from the chain (at least 0), so that a situation forced on a valid payment looks real. Keeps placeholders. */
 export const atMost = (known: bigint | string, most: bigint) =>
   typeof known === "string" || known <= most ? known : most < 0n ? 0n : most;
 const atLeast = (known: bigint | string, least: bigint) =>
@@ -61,7 +61,7 @@ const tooLate =
     return refusals.tooLate({ window, words }, atLeast(now, end - secondsLeft));
   };
 
-/** Situations of the scenario table in which a payment is early; their times are seconds from the chain's. */
+/** Scenarios in which the payment is too early. Times are in seconds from the chain's time. */
 export const earlyCases = {
   not_yet_valid: {
     means: "The authorization is not valid yet: the chain's time has not passed `validAfter`.",
@@ -73,7 +73,7 @@ export const earlyCases = {
   },
 } as const;
 
-/** Those in which it is late, or good for too long. */
+/** Scenarios in which the payment is too late, or valid for too long. */
 export const lateCases = {
   expired: {
     means: "The authorization has expired: the chain's time has reached `validBefore`.",
@@ -99,5 +99,5 @@ export const lateCases = {
   },
 } as const;
 
-/** A change of a request that its signature does not cover. */
+/** A change to a request that invalidates its signature. */
 export const changeAfterSigning = { "paymentPayload.payload.authorization.validAfter": "1" } as const;

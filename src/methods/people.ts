@@ -5,19 +5,19 @@ import { methodsOf, schemes, shortNameOf } from "./method-lists.ts";
 import type { MethodView } from "./method-view.ts";
 import { halves } from "./table-for-people.ts";
 
-/** The method by which an offer is to be paid; undefined for another scheme. */
+/** The method that pays an offer; undefined if its scheme is unknown. */
 export function methodOfOffer({ scheme, extra }: Terms): PayableMethod | undefined {
   const { assetTransferMethod } = membersOf(extra);
   const able = methodsOf(scheme);
   return able.find(({ transfer }) => transfer === assetTransferMethod) ?? able[0];
 }
 
-/** The half of a method; the default one without a method. */
+/** The user-facing part of a method; that of the default method if none is given. */
 export function halfOf(method: Pick<Method, "name"> | undefined): MethodForPeople {
   return halves.find(({ names }) => method !== undefined && names.includes(method.name)) ?? halves[0];
 }
 
-/** Describes a payment method to forms and snippets. */
+/** Describes a payment method for forms and snippets. */
 export function viewOf(method: Method): MethodView {
   const { scheme, transfer, versions, takesLess, words } = method;
   const { label, option } = halfOf(method);

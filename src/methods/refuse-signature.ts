@@ -6,18 +6,17 @@ import { refusals } from "../protocol/refusals.ts";
 import { isErc6492, type SignedPayment, unwrapErc6492 } from "../protocol/signed-payment.ts";
 import type { Method, Recover } from "./method.ts";
 
-/** The verdict of the code at a payer's address, if any, on a signature (EIP-1271). */
+/** The EIP-1271 verdict on a signature by the code at the payer's address, if any. */
 export type WalletProof = "no_code" | "accepted" | "refused";
 
-/** Where a payment is made. */
 type Place = {
   network: Pick<ServedNetwork, "name" | "walletFactories"> & Pick<Network, "chainId">;
   asset: Asset;
 };
 
 /**
- * Why a signature is refused that is not the payer's by plain ECDSA. Undefined where the code at the payer's address accepts it, or
- * may be deployed with the payment (ERC-6492): the simulation does that, and with it asks for the signature.
+ * Refuses a signature that is not the payer's plain ECDSA signature. Returns undefined if the code at the payer's address
+ * accepts it, or if the payment may deploy that code (ERC-6492): the simulation then deploys it and checks the signature.
  */
 export async function refuseSignature(
   method: Pick<Method, "words" | "deploysWallets" | "describeWrongSignature">,

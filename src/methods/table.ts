@@ -3,16 +3,16 @@ import type { Method } from "./method.ts";
 import { exactPermit2Method, uptoPermit2Method } from "./permit2/permit2-methods.ts";
 
 /*
- * The off-chain half of each payment method. The other halves have a table each: `on-chain/table.ts` and `table-for-people.ts`.
+ * The off-chain part of each payment method. The other parts are in `on-chain/table.ts` and `table-for-people.ts`.
  */
 const table = [uptoPermit2Method, exactPermit2Method, exactEip3009Method] as const;
 
 export type Scheme = (typeof table)[number]["scheme"];
 
-/** How a token moves: `assetTransferMethod` of an offer. */
+/** How tokens move: the `assetTransferMethod` of an offer. */
 export type TransferMethod = (typeof table)[number]["transfer"];
 
 /**
- * The payment methods. A payload that belongs to none of them is read by the last of its scheme, whose refusal says what is missing.
+ * The payment methods. A payload that matches none is read by the last method of its scheme, which reports what is missing.
  */
 export const methods: readonly [Method<Scheme, TransferMethod>, ...Method<Scheme, TransferMethod>[]] = table;

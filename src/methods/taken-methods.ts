@@ -4,12 +4,12 @@ import { batchSettlementMethods } from "./batch-settlement/batch-settlement-meth
 import type { TakenMethod } from "./method.ts";
 import { methodAmong, methods } from "./methods.ts";
 
-/** The payment methods that the service takes and `explain` reads: those of the table, and a scheme that web pages do not load. */
+/** All payment methods that the service accepts and `explain` reads, including the scheme that web pages do not load. */
 export const takenMethods: readonly [TakenMethod, ...TakenMethod[]] = [...methods, ...batchSettlementMethods];
 
 export function takenMethodOf(payment: Pick<SignedPayment, "method">): TakenMethod {
   return methodAmong(takenMethods, payment);
 }
 
-/** Reads the JSON body of a verify or settle call that is paid in any of these ways. */
+/** Parses the JSON body of a verify or settle call for any of these methods. */
 export const parseTakenRequest = createRequestParser(takenMethods);

@@ -2,22 +2,22 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import { harnessAddresses } from "./local-chains.ts";
 import { testPayers } from "./test-payers.ts";
 
-/** An account of the harness itself. Its key is published: it must never hold anything of value. */
+/** An account of the harness itself. Its key is public, so it must never hold anything of value. */
 export type HarnessAccount = { address: Address; privateKey: Hex };
 
 /** The harness's accounts on the local chains. Each key is keccak256 of `x402-facilitator-kit harness: NAME`. */
 export const harnessAccounts = {
-  /** Sends the settle transactions. */
+  /** Sends the settlement transactions. */
   operator: {
     address: harnessAddresses.operator,
     privateKey: "0x5ca820d2ac87cf7cfd889e8b46608c5033be2640e68c86bf0bffbee0713fc4a4",
   },
-  /** Grants and revokes roles of the facilitator contract. */
+  /** Grants and revokes roles in the facilitator contract. */
   admin: {
     address: harnessAddresses.admin,
     privateKey: "0xfaab847467448475ed4c4ac396fbd6d49509b3cc2f47cd193a74bfdeec03e219",
   },
-  /** Forwards what authorizations submitted by others stranded in the contract. */
+  /** Forwards value that is stranded in the contract because others have submitted its authorizations. */
   recoverer: {
     address: "0x8D1BAeDB04b3bF59B6A8bf892a420937dC0594eB",
     privateKey: "0x8da4f3c0a9fe36fbcb044adefecbf14a1ed5982261c58f9b8243b55a5f2e2674",
@@ -27,7 +27,7 @@ export const harnessAccounts = {
     address: "0x6855eD7c4cCF4A5954B835F75a66795D49dF0386",
     privateKey: "0x864c6a534cbc15a64039d97b0174f579a4373fce230ad7b3a6067caa71f03c5b",
   },
-  /** Signs claims and refunds of channels for shops that leave it to the facilitator. */
+  /** Signs channel claims and refunds for shops that leave that to the facilitator. */
   authorizer: {
     address: harnessAddresses.authorizer,
     privateKey: "0xcb927a6fd347508113d2bf117a5e8e91efa666ebcca963e0b52bc6f209911f30",
@@ -36,37 +36,37 @@ export const harnessAccounts = {
     address: "0x82Eaa43e0452C9212168B97F800e85Be1596be1E",
     privateKey: "0x856ddd2f2c27be24a3c05d6e0443bda4f182598649193ffdcb9c399a0830492c",
   },
-  /** Owns the mock tokens: mints, blacklists, pauses. */
+  /** Owns the mock tokens: can mint, blacklist and pause. */
   treasury: {
     address: "0xAaD7cEf11CF3afdcB27f52a92363A4b50bbd966f",
     privateKey: "0x3f15b28b6f47ba7acbf892483a13012742f2e407fad71efd5350301188317f86",
   },
-  /** Where the local organization is paid. */
+  /** Receives the local organization's payments. */
   recipient: {
     address: harnessAddresses.recipient,
     privateKey: "0x595a3a4f1ae15e357ca166fe3e5e28eff221f10605a371a275b78f25439ee154",
   },
 } as const satisfies Record<string, HarnessAccount>;
 
-/** The contract that `delegated` delegates to. The last twenty bytes of keccak256 of `x402-facilitator-kit harness: delegate`. */
+/** The contract that `delegated` delegates to: the last 20 bytes of keccak256 of `x402-facilitator-kit harness: delegate`. */
 export const delegateAddress: Address = "0xFA5611D232C34944b1Dd7F789e5794f07bce9349";
 
-/** The contract that `hijacked` delegates to: the same of `x402-facilitator-kit harness: reverting delegate`. */
+/** The contract that `hijacked` delegates to: the same for `x402-facilitator-kit harness: reverting delegate`. */
 export const revertingDelegateAddress: Address = "0x37DDC44F5A05a4D556DCEb4451a0fa22733B23bA";
 
-/** Where the mock token's own code stands, behind its proxy: the same of `… harness: USDC implementation`. */
+/** The implementation behind the mock token's proxy: the same for `… harness: USDC implementation`. */
 export const usdcImplementationAddress: Address = "0xb92Ed5F52eE0CA8469E21D6b16dC0F90d635889B";
 
 /**
- * Where the library stands that the mock token checks signatures with: the same of `… harness: USDC signature library`.
- * The token's code is linked to it, in `foundry.toml`.
+ * The library that the mock token checks signatures with: the same for `… harness: USDC signature library`. The token's
+ * code is linked to it in `foundry.toml`.
  */
 export const usdcSignaturesAddress: Address = "0xa6e28d70718b4cCbBA2685606744987E10D90bD9";
 
-/** The admin of the mock token's proxy, of which there is no key: the same of `… harness: USDC proxy admin`. */
+/** The admin of the mock token's proxy, for which no key exists: the same for `… harness: USDC proxy admin`. */
 export const usdcProxyAdmin: Address = "0x53CDFAEAd2caE16718082dA8F74B8166cdD79bCE";
 
-/** The ten accounts of anvil and hardhat, from the mnemonic `test test … junk`. */
+/** The keys of the ten accounts of Anvil and Hardhat, from the mnemonic `test test … junk`. */
 const developmentKeys: readonly Hex[] = [
   "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
   "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
@@ -87,7 +87,7 @@ export const publishedKeys: readonly Hex[] = [
   ...developmentKeys,
 ];
 
-/** Returns true if a private key, in any casing and with or without 0x, is a published one. */
+/** Returns true if a private key is published; upper or lower case, with or without 0x. */
 export function isPublishedKey(privateKey: string): boolean {
   const digits = privateKey.trim().replace(/^0x/i, "").toLowerCase().padStart(64, "0");
   return publishedKeys.some((known) => known === `0x${digits}`);

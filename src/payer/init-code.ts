@@ -14,15 +14,15 @@ import { unitsOf } from "../protocol/token-units.ts";
 import { harnessAccounts, usdcImplementationAddress, usdcProxyAdmin } from "./accounts.ts";
 
 /*
- * Creation code with its constructor arguments. Encoded by hand: viem's encoder is right but takes 100 ms to import,
- * a tenth of the whole start-up. Tests hold it against viem and the generated ABI.
+ * Creation code with constructor arguments. Encoded by hand, because importing viem's encoder takes 100 ms, a tenth of the
+ * whole start-up. Tests compare it with viem and the generated ABI.
  */
 
 const initializeSelector = keccak256Text("initialize(string,string,string,uint8,address)").slice(2, 10);
 
 /**
- * `MockUSDCProxy(implementation, admin, initialization)`, which calls `initialize(name, symbol, version, decimals, issuer)`: the
- * treasury is the issuer. The implementation and its library must be in place.
+ * `MockUSDCProxy(implementation, admin, initialization)`, which calls `initialize(name, symbol, version, decimals, issuer)`
+ * with the treasury as the issuer. The implementation and its library must be deployed first.
  */
 export function mockUsdcInitCode(asset: Pick<Asset, "name" | "version" | "decimals" | "symbol">): Hex {
   const { name, version, decimals } = asset;
@@ -41,7 +41,7 @@ export function mockUsdcInitCode(asset: Pick<Asset, "name" | "version" | "decima
   return `${mockUsdcProxyBytecode}${addressWord(usdcImplementationAddress)}${addressWord(usdcProxyAdmin)}${initializationOffset}${byteWords(initialization)}`;
 }
 
-/** The constructor that the tokens besides USDC have in common: `(name, symbol, decimals)`. */
+/** The constructor that all tokens besides USDC share: `(name, symbol, decimals)`. */
 export function tokenInitCode(bytecode: Hex, asset: Pick<Asset, "name" | "decimals" | "symbol">): Hex {
   const [name, symbol] = [asset.name, unitsOf(asset).symbol].map((text) =>
     byteWords(toHex(Buffer.from(text, "utf8"))),

@@ -14,17 +14,17 @@ const token = (address: Asset["address"], name: string, symbol: string, version 
 });
 
 /**
- * The tokens besides USDC on every local chain, at the same addresses, for payments by Permit2. Each address is the last
- * twenty bytes of keccak256 of `x402-facilitator-kit harness: NAME token`.
+ * The tokens besides USDC on every local chain, at the same addresses, for Permit2 payments. Each address is the last
+ * 20 bytes of keccak256 of `x402-facilitator-kit harness: NAME token`.
  */
 export const localTokens = {
-  /** An ERC-20 and nothing else. */
+  /** A plain ERC-20 token. */
   plain: token("0x572Bd22A8Dc6FB40EF630104bF53064f86C3fC0f", "Plain Token", "PLAIN"),
-  /** Keeps a hundredth of each transfer. */
+  /** Keeps a fee of 1% of each transfer. */
   fee: token("0xE2efc19C03c7F7AF62b730651016146afEb99e03", "Fee Token", "FEE"),
-  /** As USDT on Ethereum: transfers and approvals return nothing, and an approval must be taken back before another. */
+  /** Like USDT on Ethereum: transfers and approvals return nothing, and an approval must be reset to 0 before a new one. */
   usdt: token("0x927Db95c78009e0331175914275E3CBc6ca3AbFe", "Tether USD", "USDT"),
-  /** Has permits (EIP-2612), and so can be approved by a signature. */
+  /** Supports permits (EIP-2612), so payers can approve with a signature. */
   permit: token("0x9BC4724F3079b6Fec9bb9bab428fF1755d946D7F", "Permit Token", "PERMIT", "1"),
 } as const satisfies Record<string, Asset>;
 
@@ -32,15 +32,15 @@ export type LocalTokenName = keyof typeof localTokens;
 
 export const localTokenNames = Object.keys(localTokens) as LocalTokenName[];
 
-/** Those that a chain has, by their names. */
+/** The local tokens on a chain, by name. */
 export type LocalTokens = Readonly<Partial<Record<LocalTokenName, Asset>>>;
 
-/** The name of the one with this address, however that is spelled; undefined of every other token. */
+/** The name of the local token at this address, in any case; undefined for any other token. */
 export function nameOfLocalToken(address: string): LocalTokenName | undefined {
   return localTokenNames.find((name) => sameAddress(localTokens[name].address, address as Address));
 }
 
-/** Those that keep a part of each transfer, and so cannot be paid with. */
+/** The tokens that keep a transfer fee, so payments with them are refused. */
 const keepingFees: readonly LocalTokenName[] = ["fee"];
 
 export function keepsFee(address: string): boolean {
@@ -49,9 +49,9 @@ export function keepsFee(address: string): boolean {
 }
 
 /**
- * A token of a local network by its name; the network's own asset where none is named.
+ * Finds a token of a local network by its name; without a name, returns the network's own asset.
  *
- * @throws {KitError} when it has none of that name
+ * @throws {KitError} if there is no token with that name
  */
 export function tokenNamed(
   { asset, tokens = {} }: { asset: Asset; tokens?: Readonly<Partial<Record<string, Asset>>> | undefined },
@@ -65,7 +65,7 @@ export function tokenNamed(
   });
 }
 
-/** Addresses of the harness's own accounts, without their keys, which pages need not carry. */
+/** Addresses of the harness's own accounts. Without the keys, which web pages do not need. */
 export const harnessAddresses = {
   operator: "0x750bAd95cdbC92De8024b090caE68D6202FE5b74",
   admin: "0xd3dCBA5401554200d4AAe2635B94f4fdb45374Fd",
@@ -74,27 +74,30 @@ export const harnessAddresses = {
 } as const satisfies Record<string, Address>;
 
 /**
- * Where the local chains have the facilitator contract by default: where the public CREATE2 deployer would put it with
- * the accounts of the harness. Written down, since hashing the code takes a young process 10 ms; a test compares.
+ * The default address of the facilitator contract on local chains: the address at which the public CREATE2 deployer would
+ * deploy it with the harness's accounts. A constant, because hashing the code would add 10 ms to start-up; a test checks it.
  */
 export const localContracts = {
   mainnet: "0xE09e2221cD864A64554e54D4E43adffb9aa9f8FE",
   testnet: "0xf932d4A09C1A523804700724B54Fc4Ae7B5117e2",
 } as const;
 
-/** The wei that the sponsor of local chains gives: at once, and on one day. */
+/** The sponsor's limits on local chains, in wei: per gift, and per day. */
 export const localGifts = { each: 10n ** 16n, daily: 10n ** 18n } as const;
 
-/** The gas money of each account of the harness that sends transactions, in wei: 10,000 whole coins. */
+/** The balance of each harness account that sends transactions, in wei: 10,000 coins. */
 export const localGasMoney = 10_000n * 10n ** 18n;
 
-/** The most that is paid per gas on local chains, in wei: their coins cost nothing. */
+/** The maximum fee per gas on local chains, in wei. High, because their coins cost nothing. */
 export const localMaxFeePerGas = 1_000_000_000_000n;
 
-/** The tip that Anvil suggests while no block has shown it another, in wei per gas: clients sign it, and it may be lower a block later. */
+/**
+ * The tip that Anvil suggests until blocks show another one, in wei per gas. Clients sign it, although the suggestion may be
+ * lower a block later.
+ */
 export const localTip = 1_000_000_000;
 
-/** The tokens that a facilitator of local chains takes besides USDC, so that every payment method can be tried there. */
+/** The options with which a facilitator on local chains supports every payment method. */
 export const localTerms = {
   gasSponsoring: gasSponsorings,
   walletFactories: [create2Deployer],

@@ -7,20 +7,20 @@ import {
 } from "../protocol/networks.ts";
 import { localContracts, localTokens } from "./local-chains.ts";
 
-/** The values of a local facilitator's network that a shop and a buyer need, so that nobody pastes an address. */
+/** The values of a local network that shops and buyers need, so that nobody has to paste addresses. */
 export type LocalNetwork = {
-  /** As version 1 of the protocol names it, and version 2. */
+  /** The network's name in version 1 of x402, and (below) in version 2. */
   name: BuiltInNetworkName;
   caip2: `eip155:${number}`;
   chainId: number;
   tier: NetworkTier;
-  /** The payTo of a shop: the facilitator contract, where `up` and `createHarness` put it by default. */
+  /** The payTo of a shop: the facilitator contract, at its default address in `up` and `createHarness`. */
   payTo: Address;
-  /** The token's address, and the name and version that payers sign for. */
+  /** The token's address, and (below) the name and version that payers sign for. */
   asset: Address;
   extra: { name: string; version: string };
   decimals: number;
-  /** The tokens that may be paid with besides, by Permit2: `{ address, name, version, decimals }` of each. */
+  /** Other accepted tokens, paid with Permit2; each has `{ address, name, version, decimals }`. */
   tokens: typeof localTokens;
 };
 
@@ -41,8 +41,7 @@ function localNetwork(name: BuiltInNetworkName): LocalNetwork {
 }
 
 /**
- * The networks of a local facilitator by their names, with the addresses that `up`, `mock`, `createHarness` and the fixtures have
- * unless they are told otherwise.
+ * The networks of a local facilitator by name, with the default addresses of `up`, `mock`, `createHarness` and the fixtures.
  *
  * @example
  * const { caip2, payTo, asset, extra } = networks.base;

@@ -4,7 +4,7 @@ import { address, strictMembers } from "../protocol/primitives.ts";
 import { localTokenNames } from "./local-chains.ts";
 import { amountForm, type PaymentTerms, paymentTerms, readAmount, smallestUnit, usual } from "./terms.ts";
 
-/** How a payment can be made wrong on request: what verify then says is in the name of the situation. */
+/** The ways in which a payment can be made wrong on request. */
 const breakages = {
   wrong_signer: "signed by another key than the payer's",
   no_signature: "without a signature",
@@ -21,7 +21,7 @@ export type Breakage = keyof typeof breakages;
 const amount = z.string().regex(amountForm, "is no amount in whole tokens, such as 0.01").optional();
 const help = (name: keyof PaymentTerms) => paymentTerms[name].help;
 
-/** The members of a payment's terms in JSON. */
+/** The fields of a payment's terms in JSON. */
 export const termMembers = {
   payer: z.string().max(66).default(usual.payer).describe(help("payer")),
   network: z.string().optional().describe(help("network")),
@@ -49,15 +49,15 @@ export const termMembers = {
 };
 
 /**
- * Reads an amount of JSON.
+ * Reads an amount from JSON.
  *
- * @returns a bigint where it counts the smallest unit
+ * @returns a bigint if it counts the smallest unit
  */
 export function jsonAmount<Text extends string | undefined>(text: Text, units: boolean): Text | bigint {
   return units && text !== undefined ? readAmount(text, smallestUnit) : text;
 }
 
-/** The body of `POST /__payment`: a payment to be signed. */
+/** The body of `POST /__payment`: a payment to sign. */
 export const orderSchema = strictMembers({
   ...termMembers,
   challenge: z

@@ -34,13 +34,13 @@ const challengeSchema = z.looseObject({
 
 export type Challenge = z.infer<typeof challengeSchema>;
 
-/** A network whose offers can be read, with the tokens that are known there. */
+/** A network whose offers can be read, with its known tokens. */
 type OfferNetwork = Pick<Network, "name" | "chainId" | "caip2"> & {
   asset: Asset;
   tokens?: Readonly<Record<string, Asset>> | undefined;
 };
 
-/** The challenge that a value holds: its body as JSON, or the text of its header `PAYMENT-REQUIRED`; undefined without one. */
+/** The challenge in a JSON body, or in the text of a `PAYMENT-REQUIRED` header; undefined if there is none. */
 export function findChallenge(value: unknown): Challenge | undefined {
   return challengeSchema.safeParse(typeof value === "string" ? decodeHeader(value) : value).data;
 }
@@ -66,13 +66,13 @@ function readOneOffer<N extends OfferNetwork>(
   const { scheme, asset, payTo, maxTimeoutSeconds: validForSeconds, extra } = data;
   const [method] = methodsOf(scheme, extra.assetTransferMethod);
   if (method?.versions.includes(x402Version) !== true) return undefined;
-  // Public clients sign for what the offer names.
+  // Public clients sign for the values in the offer.
   if (!method.offerNeeds.every((member) => extra[member])) return undefined;
   const { name, version } = extra;
   const known = findAsset([network.asset, ...Object.values(network.tokens ?? {})], asset) ?? network.asset;
   return {
     x402Version,
-    // As the shop wrote it: public shops compare every member with their offer.
+    // As the shop wrote it: public shops compare every field with their offer.
     written: { ...membersOf(one), network: data.network },
     resource,
     network,
@@ -88,9 +88,9 @@ function readOneOffer<N extends OfferNetwork>(
 /**
  * Reads a shop's 402, and finds the first offer that can be paid on these networks.
  *
- * @param challenge its body as JSON, or the text of its header `PAYMENT-REQUIRED`
+ * @param challenge the body as JSON, or the text of the `PAYMENT-REQUIRED` header
  * @param shop the subject of error messages, such as "The shop at http://127.0.0.1:3000"
- * @throws {KitError} when it is neither, or there is none
+ * @throws {KitError} if there is no challenge, or no offer that can be paid
  */
 export function readOffer<N extends OfferNetwork>(
   challenge: unknown,

@@ -1,19 +1,19 @@
-/** The frameworks of `x402-kit init`: each has a folder in `templates`. */
+/** The frameworks that `x402-kit init` supports; each has a folder in `templates`. */
 export const frameworks = ["express", "hono", "fastify", "next"] as const;
 
 export type Framework = (typeof frameworks)[number];
 
-/** The environment variables of a shop and a buyer of a local facilitator. */
+/** The values for the environment variables of a shop and a buyer with a local facilitator. */
 export type ShopVariables = {
-  /** Of the facilitator; ends in `/v1`. */
+  /** The facilitator's URL; ends in `/v1`. */
   url: string;
   apiKey: string;
   network: { name: string; caip2: string; payTo: string; asset: string };
-  /** Of a payer who has money. */
+  /** The private key of a payer with funds. */
   payerKey: string | undefined;
 };
 
-/** The variables of the shop and the buyer in `templates`, by the names that `x402-kit judge` gives them. */
+/** The environment variables of the shop and the buyer in `templates`, with the names that `x402-kit judge` uses. */
 export function shopVariables({ url, apiKey, network, payerKey }: ShopVariables): [string, string][] {
   return [
     ["X402_FACILITATOR_URL", url],
@@ -26,7 +26,7 @@ export function shopVariables({ url, apiKey, network, payerKey }: ShopVariables)
   ];
 }
 
-/** Variables as lines of a `.env`. */
+/** Renders variables as lines of a `.env` file. */
 export function renderVariables(variables: Iterable<readonly [string, string]>): string {
   return Array.from(variables, ([name, value]) => `${name}=${value}`).join("\n");
 }

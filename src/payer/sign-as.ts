@@ -4,7 +4,7 @@ import { publicKeyOf, signDigest } from "../util/secp256k1.ts";
 import { type KeySigner, signerFor } from "./sign-payment.ts";
 import { type TestPayerName, testPayers } from "./test-payers.ts";
 
-/** Signs for a test payer in the way its kind of account signs: see {@link signerFor}. */
+/** The signer for a test payer: see {@link signerFor}. */
 export const signerAs = (payer: TestPayerName): KeySigner => signerFor(payer, sign);
 
 export function isTestPayer(name: string): name is TestPayerName {
@@ -12,21 +12,21 @@ export function isTestPayer(name: string): name is TestPayerName {
 }
 
 /**
- * Makes the signer of a test payer, by its name, or of a private key.
+ * Creates a signer from the name of a test payer, or from a private key.
  *
- * @throws {KitError} of a text that is neither
+ * @throws {KitError} if the text is neither
  */
 export function signerNamed(payer: string): KeySigner {
   if (isTestPayer(payer)) return signerAs(payer);
   try {
     if (isBytes32(payer)) return createPayerSigner(payer);
   } catch {
-    // Outside the curve's order: wrong like what is no key at all.
+    // Outside the curve's order: report it like any other invalid key.
   }
   throw noPayer();
 }
 
-/** Of what is to pay, and is no payer. */
+/** The error for a payer that is neither a test payer nor a key. */
 export function noPayer(): KitError {
   const names = Object.keys(testPayers).join(", ");
   return new KitError(`The payer is neither a test payer (${names}) nor a private key`, {
@@ -35,11 +35,11 @@ export function noPayer(): KitError {
 }
 
 /**
- * Signs payments with a private key, as a viem account would: the same signature, without viem's import, which
+ * Creates a signer for a private key. It makes the same signatures as a viem account, but without importing viem, which
  * takes 100 ms.
  *
- * @param address the payer's, where that is not the key's: a wallet that the key controls
- * @throws when the key is not 32 bytes or outside the curve's order
+ * @param address the payer's address, if it is a wallet that the key controls
+ * @throws if the key is not 32 bytes, or is outside the curve's order
  */
 export function createPayerSigner(privateKey: Hex, address?: Address): KeySigner {
   const own = address ?? addressOfPublicKey(publicKeyOf(toBytes(privateKey)));

@@ -11,10 +11,10 @@ import { agree, bodiesOf, headerOf, type Offer, type PayingNetwork, signOffer } 
 import { toUnits } from "./terms.ts";
 import { testPayers } from "./test-payers.ts";
 
-/** A signed payment as it travels. */
+/** A signed payment, ready to send. */
 export type SignedOrder = {
   body: object;
-  /** The body of a settle, which takes less if scheme “upto” is ordered for less than the maximum. */
+  /** The body of a settle call. It takes less than the maximum if an order for scheme "upto" says so. */
   settleBody: object;
   header: { name: string; value: string };
   payer: Address;
@@ -22,11 +22,11 @@ export type SignedOrder = {
 };
 
 /**
- * Signs what a test in a language without own cryptography has ordered.
+ * Signs a payment for a test that cannot sign itself, such as one in another language.
  *
- * @param networks those that run
- * @param readNow the time of a network's chain, in unix seconds
- * @throws {KitError} when there is no such payer or network, or the members do not go together
+ * @param networks the running networks
+ * @param readNow reads the time of a network's chain, in unix seconds
+ * @throws {KitError} if there is no such payer or network, or the fields are incompatible
  */
 export async function signOrder(
   order: PaymentOrder,
@@ -53,7 +53,7 @@ export async function signOrder(
   return { body, settleBody, header, payer: payment.payer, network: offer.network.name };
 }
 
-/** The offer of a shop, so that the payment passes the shop's comparison with it; or one of the ordered terms. */
+/** The shop's own offer, so that the payment passes the shop's comparison with it; or an offer with the ordered terms. */
 function offerOf(order: PaymentOrder, networks: readonly PayingNetwork[]): Offer<PayingNetwork> {
   const { challenge, units, amount, max, validForSeconds } = order;
   if (challenge === undefined) {
@@ -63,10 +63,10 @@ function offerOf(order: PaymentOrder, networks: readonly PayingNetwork[]): Offer
   return { ...offer, validForSeconds: validForSeconds ?? offer.validForSeconds };
 }
 
-/** Neither a payer nor a payee of the kit. */
+/** An address that is neither a payer nor a payee of the kit. */
 const somebodyElse: Address = "0x00000000000000000000000000000000DeaDBeef";
 
-/** The terms that are signed instead of those of the offer, where the payment is to be wrong. */
+/** The terms to sign instead of the offer's, if the payment is to be wrong. */
 function changesFor(
   broken: Breakage | undefined,
   { value, network }: Offer,

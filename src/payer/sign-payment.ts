@@ -20,11 +20,11 @@ import { type TestPayer, type TestPayerName, testPayers } from "./test-payers.ts
 import { wrapForUndeployed } from "./undeployed-wallet.ts";
 
 /*
- * How a payment is made: terms, or a shop's 402 (`read-offer.ts`), become an offer; an offer becomes a signed payment, and that the
- * bodies and the header in which it travels. Runs in a browser, but for the header.
+ * Makes payments. Terms, or a shop's 402 (`read-offer.ts`), become an offer; an offer becomes a signed payment; the payment
+ * becomes request bodies and a header. Runs in a browser, except for the header.
  */
 
-/** An offer that a payer accepts, with a value for each of its terms. */
+/** An offer that a payer accepts, with all terms set. */
 export type Offer<
   N = Pick<Network, "name" | "caip2" | "chainId">,
   Written extends { network: string } = Readonly<Record<string, unknown>> & { network: string },
@@ -36,32 +36,32 @@ export type Offer<
   method: TransferMethod;
   asset: Asset;
   payTo: Address;
-  /** The signed amount, in the asset's smallest unit; of scheme “upto” the maximum. */
+  /** The amount to sign, in the asset's smallest unit; in scheme "upto" the maximum. */
   value: bigint;
   validForSeconds: number;
-  /** The requirements as the shop has written them. */
+  /** The requirements, as the shop wrote them. */
   written: Written;
-  /** The `resource` of version 2, as the shop has written it. */
+  /** The `resource` of version 2, as the shop wrote it. */
   resource: Resource;
 };
 
-/** An offer that the kit has written. */
+/** An offer that the kit wrote. */
 export type OwnOffer<N> = Offer<N, WrittenRequirements, { url: string }>;
 
-/** A network of which payments are signed. */
+/** A network to sign payments for. */
 export type PayingNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
   facilitatorContract: Address;
-  /** Where payments go by default. */
+  /** The default payee. */
   payTo: Address;
   asset: Asset;
-  /** The accepted assets besides. */
+  /** Other accepted assets. */
   tokens?: Readonly<Record<string, Asset>> | undefined;
 };
 
 /**
- * The payment method of a scheme: the first that can move the asset, if no way to move tokens is named.
+ * The payment method for a scheme: the one with the given transfer method, or the first that can move the asset.
  *
- * @throws {KitError} when tokens do not move so by that scheme
+ * @throws {KitError} if the scheme does not have that transfer method
  */
 export function methodFor(
   { scheme = usual.scheme, method: transfer }: Pick<PaymentTerms, "scheme" | "method">,
@@ -78,9 +78,9 @@ export function methodFor(
 }
 
 /**
- * The network of a name, of either version; the first one where none is named.
+ * Finds a network by its name in either version of x402; without a name, returns the first one.
  *
- * @throws {KitError} when there is none
+ * @throws {KitError} if there is none
  */
 export function findNetworkNamed<N extends Pick<Network, "name" | "caip2">>(
   networks: readonly N[],
@@ -96,10 +96,10 @@ export function findNetworkNamed<N extends Pick<Network, "name" | "caip2">>(
 }
 
 /**
- * Gives every term a value, as a shop offers it.
+ * Fills in the missing terms and makes the offer of a shop from them.
  *
- * @returns the offer, and the amount that settle takes of it
- * @throws {KitError} when there is no such network or token, or the terms do not go together
+ * @returns the offer, and the amount that settle takes
+ * @throws {KitError} if there is no such network or token, or the terms are incompatible
  */
 export function agree<N extends PayingNetwork>(
   terms: Omit<PaymentTerms, "payer" | "network"> & { network?: string | undefined },
@@ -130,16 +130,16 @@ export function agree<N extends PayingNetwork>(
 }
 
 /**
- * Requires a payee that is not the facilitator contract, for schemes whose payments it would not forward.
+ * Requires a payee other than the facilitator contract, for schemes whose payments the contract would not forward.
  *
- * @throws {KitError} when it is
+ * @throws {KitError} if the payee is the facilitator contract
  */
 export function requirePlain(
   payTo: Address,
   { facilitatorContract, payTo: usualPayTo }: Pick<PayingNetwork, "facilitatorContract" | "payTo">,
 ): void {
   if (!sameAddress(payTo, facilitatorContract)) return;
-  // Other payees are refused if payments go to the contract by default.
+  // If payments go to the contract by default, other payees are refused.
   const hint = sameAddress(usualPayTo, facilitatorContract)
     ? "Start it with the option payTo (`up --pay-to recipients`)."
     : `Name another payTo, such as ${usualPayTo}.`;
@@ -148,10 +148,10 @@ export function requirePlain(
   });
 }
 
-/** The facilitator's part of an offer, on local chains. */
+/** The facilitator's own terms in an offer, on local chains. */
 const shopTerms = { receiverAuthorizer: harnessAddresses.authorizer } as const;
 
-/** Writes an offer as a shop does. */
+/** Writes an offer as a shop would. */
 export function makeOffer<N extends Omit<PayingNetwork, "payTo" | "asset">>(
   offer: Omit<OwnOffer<N>, "written" | "resource">,
   url: string,
@@ -165,7 +165,7 @@ export function makeOffer<N extends Omit<PayingNetwork, "payTo" | "asset">>(
   };
 }
 
-/** Signs a payment for an offer, whatever the way to pay; `instead` is signed in place of what the offer says. */
+/** Signs a payment for an offer, with any payment method; `instead` overrides terms of the offer. */
 export function signOffer(
   signer: PayerSigner | KeySigner,
   offer: Omit<Offer, "resource" | "written"> & { written: object },
@@ -181,7 +181,7 @@ export function signOffer(
   return method.sign(signer, { asset, chainId, to, value, extra, ...times, ...instead });
 }
 
-/** The bodies of a verify and of a settle call, which differ where less than the maximum is settled. */
+/** The bodies of the verify and settle calls, which differ if less than the maximum is settled. */
 export function bodiesOf<Written extends { network: string }, Resource>(
   offer: Pick<Offer<unknown, Written, Resource>, "x402Version" | "written" | "resource">,
   payment: SignedPayment,
@@ -195,13 +195,13 @@ export function bodiesOf<Written extends { network: string }, Resource>(
   return { request, settleRequest: isLess ? { ...request, paymentRequirements: settled } : request };
 }
 
-/** The header that buys at a shop. */
+/** The header that carries a payment to a shop. */
 export function headerOf(x402Version: X402Version, paymentPayload: object): { name: string; value: string } {
   const name = x402Version === 1 ? "X-PAYMENT" : "PAYMENT-SIGNATURE";
   return { name, value: encodeHeader(paymentPayload) };
 }
 
-/** Signs typed data of EIP-3009, and digests of anything. */
+/** Signs EIP-3009 typed data, and any digest. */
 export type KeySigner = AuthorizationSigner & {
   signDigest(digest: Hex): Hex;
   /** The account of the key, if the payer is a wallet. */
@@ -209,11 +209,10 @@ export type KeySigner = AuthorizationSigner & {
 };
 
 /**
- * Makes a signer for an account, which signs in the way of its kind: a plain signature for an account with a key, delegated or not,
- * the owner's signature for a contract wallet, and the owner's signature wrapped with the wallet's deployment (ERC-6492) for the
- * undeployed one.
+ * Creates a signer for an account. An account with a key, delegated or not, signs directly; a contract wallet's owner signs
+ * for it; for the undeployed wallet, the owner's signature is wrapped with the wallet's deployment (ERC-6492).
  *
- * @param payer a test payer by its name, or another account with the key that signs for it
+ * @param payer the name of a test payer, or another account with the key that signs for it
  * @param sign signs a digest with a key
  */
 export function signerFor(

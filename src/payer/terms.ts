@@ -10,10 +10,10 @@ import { aText, aTextOrObject, aUint256, oneOf, type Wanted, wholeNumber } from 
 import { type LocalTokenName, localTokenNames } from "./local-chains.ts";
 import type { TestPayerName } from "./test-payers.ts";
 
-/** An amount as people give it: a text in whole tokens (`"0.01"`, `"$0.01"`), or a bigint in the token's smallest unit. */
+/** An amount: a string in whole tokens (`"0.01"`, `"$0.01"`), or a bigint in the token's smallest unit. */
 export type Amount = bigint | string;
 
-/** The form of an amount in whole tokens. */
+/** The format of an amount in whole tokens. */
 export const amountForm = /^\$?(\d{1,78}(?:\.\d{1,60})?|\.\d{1,60})$/;
 
 export const anAmount: Wanted = {
@@ -22,14 +22,14 @@ export const anAmount: Wanted = {
   example: '"0.01"',
 };
 
-/** The units of texts that count a token's smallest unit. */
+/** The units for strings that count a token's smallest unit. */
 export const smallestUnit: TokenUnits = { symbol: "the smallest unit", decimals: 0 };
 
 /**
- * Reads an amount in whole tokens.
+ * Parses an amount in whole tokens.
  *
  * @returns the amount in the smallest unit
- * @throws {KitError} when it has more digits than the token
+ * @throws {KitError} if it has more decimals than the token, or is 2^256 or more in the smallest unit
  */
 export function readAmount(text: string, { symbol, decimals }: TokenUnits): bigint {
   const units = parseAmount(text.replace("$", ""), decimals);
@@ -38,40 +38,40 @@ export function readAmount(text: string, { symbol, decimals }: TokenUnits): bigi
   return BigInt(units);
 }
 
-/** The amount of a token in its smallest unit. */
+/** Converts an amount to the token's smallest unit. */
 export function toUnits(amount: Amount, token: Pick<Asset, "name" | "symbol" | "decimals">): bigint {
   return typeof amount === "bigint" ? amount : readAmount(amount, unitsOf(token));
 }
 
-/** A payment to be signed, where it differs from the usual one: 0.01 USDC of the funded payer, good for ten minutes. */
+/** The terms of a payment to sign. The default is 0.01 USDC from the funded payer, valid for ten minutes. */
 export type PaymentTerms<N extends NetworkName = NetworkName, Payer = TestPayerName> = {
-  /** The test payer `funded` by default. */
+  /** Default: the test payer `funded`. */
   payer?: Payer | undefined;
-  /** The first one by default. */
+  /** Default: the first network. */
   network?: N | undefined;
-  /** The token, by its name in `networks.NAME.tokens`, such as “plain”; USDC by default. Others are paid by Permit2. */
+  /** The token's name in `networks.NAME.tokens`, such as "plain"; these are paid with Permit2. Default: USDC. */
   asset?: LocalTokenName | undefined;
   /**
-   * In whole tokens as a text (`"0.01"`), or in the smallest unit as a bigint; a hundredth of a token by default. Of scheme “upto”
-   * what settle takes; all of `max` by default.
+   * A string in whole tokens (`"0.01"`), or a bigint in the smallest unit. Default: a hundredth of a token. In scheme
+   * "upto", the amount that settle takes; default: all of `max`.
    */
   amount?: Amount | undefined;
-  /** “exact” by default. */
+  /** Default: "exact". */
   scheme?: Scheme | undefined;
-  /** The first of the scheme that can move the asset by default. */
+  /** Default: the scheme's first method that can move the asset. */
   method?: TransferMethod | undefined;
-  /** Of scheme “upto”: the most that settle may take; `amount` by default, and at least a hundredth of a token. */
+  /** Scheme "upto": the most that settle may take. Default: `amount`, but at least a hundredth of a token. */
   max?: Amount | undefined;
-  /** The facilitator contract by default; the organization's recipient where the option `payTo` allows that. */
+  /** Default: the facilitator contract, or the organization's recipient if the option `payTo` allows that. */
   payTo?: Address | undefined;
-  /** 2 by default. */
+  /** Default: 2. */
   x402Version?: X402Version | undefined;
-  /** Seconds from the chain's time until the payment expires; 600 by default. */
+  /** Seconds from the chain's time until the payment expires. Default: 600. */
   validForSeconds?: number | undefined;
   resource?: string | undefined;
 };
 
-/** The value of each member where none is given, where that is the same everywhere. */
+/** The defaults that are the same everywhere. */
 export const usual = {
   payer: "funded",
   scheme: "exact",
@@ -80,10 +80,10 @@ export const usual = {
   resource: "https://merchant.example/resource",
 } as const satisfies PaymentTerms;
 
-/** The kind of value that a member takes, and its text in help and in OpenAPI. */
+/** The type of a field, and its description in help and in OpenAPI. */
 type Term = Wanted & { help: string };
 
-/** The members of a payment's terms, for every call that signs one. */
+/** The fields of a payment's terms, for every call that signs one. */
 export const paymentTerms = {
   payer: { ...aTextOrObject, help: "a test payer by its name, or a private key" },
   network: { ...aText, help: "where to pay: base, or eip155:8453; the first one by default" },
@@ -107,7 +107,7 @@ export const paymentTerms = {
   },
   x402Version: { ...oneOf([1, 2]), help: "x402 protocol version, 1 or 2" },
   validForSeconds: {
-    // A second from the first day of unix time, to one that no chain will see.
+    // The lower bound keeps the expiry time positive; the upper bound is later than any chain will see.
     ...wholeNumber(-1_000_000_000, 1_000_000_000_000),
     help: "seconds from the chain's time until it expires",
   },

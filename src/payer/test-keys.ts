@@ -2,19 +2,19 @@ import type { Address } from "../protocol/hex.ts";
 import { harnessAddresses } from "./local-chains.ts";
 import { testPayers } from "./test-payers.ts";
 
-/** An organization that a published API key speaks for. */
+/** An organization that a published API key belongs to. */
 export type TestOrganization = {
   name: string;
-  /** Its recipient on every network; undefined when it has none. */
+  /** Its recipient on every network, if it has one. */
   recipient: Address | undefined;
-  /** The least amount of one payment, in the asset's smallest unit. */
+  /** The minimum amount of a payment, in the asset's smallest unit. */
   minimumAmount?: bigint;
-  /** The most that settling may cost in gas on one day, in wei. */
+  /** The maximum gas cost of settlements per day, in wei. */
   dailyGasBudget?: bigint;
   refusePayersWithCode?: boolean;
 };
 
-/** The organizations behind the published API keys, by their ids. */
+/** The organizations of the published API keys, by id. */
 export const testOrganizations = {
   org_local: { name: "Local organization", recipient: harnessAddresses.recipient },
   org_other: { name: "Another organization", recipient: harnessAddresses.admin },
@@ -37,26 +37,26 @@ export const testOrganizations = {
   },
 } as const satisfies Record<string, TestOrganization>;
 
-/** The id of an organization behind a published API key. */
+/** The id of an organization with a published API key. */
 export type TestOrganizationId = keyof typeof testOrganizations;
 
-/** A published API key, which decides what becomes of a request that is otherwise good. */
+/** A published API key, which determines the outcome of an otherwise valid request. */
 export type TestKey = {
   apiKey: string;
   organizationId: TestOrganizationId;
   scopes: readonly ("verify" | "settle")[];
   /** Its state in a service that has these keys. */
   state: "active" | "revoked" | "expired" | "unknown";
-  /** The situation it stands for, in one sentence. */
+  /** The situation that it stands for, in one sentence. */
   standsFor: string;
 };
 
 const secret = "0000000000000000000000000000000000000000000000000000000000000402";
 
-/** The API key of a name, of letters and digits, on the local chains and in the fixtures. */
+/** The API key with a name (letters and digits) on the local chains and in the fixtures. */
 export const publishedApiKey = (name: string) => `x4k_${name}_${secret}`;
 
-/** A published API key: one that is active and has both scopes, unless `more` says otherwise. */
+/** Builds a published API key: active and with both scopes, unless `more` says otherwise. */
 function testKey<Id extends TestOrganizationId>(
   name: string,
   organizationId: Id,
@@ -68,8 +68,8 @@ function testKey<Id extends TestOrganizationId>(
 }
 
 /**
- * The published API keys: each stands for an outcome, as the test payers do. They work in the fixtures and on the local
- * chains, and nowhere else: no other deployment has these organizations.
+ * The published API keys. Like the test payers, each one has a fixed outcome. They work only in the fixtures and on local
+ * chains, because no other deployment has these organizations.
  */
 export const testKeys = {
   local: testKey("local", "org_local", "An active key with both scopes."),
@@ -105,8 +105,8 @@ export const testKeys = {
 export type TestKeyName = keyof typeof testKeys;
 
 /**
- * The organization that is paid on the local chains. Its API key is published, like every key of the harness, and
- * works on no other deployment: there is no such organization there.
+ * The organization that is paid on the local chains. Its API key is published, like every key of the harness. It does not
+ * work on other deployments, because they do not have this organization.
  */
 export const localOrganization = {
   id: testKeys.local.organizationId,

@@ -1,34 +1,34 @@
 import type { InvalidReason } from "../protocol/catalogue.ts";
 import type { Address, Hex } from "../protocol/hex.ts";
 
-/** A payer whose state decides what becomes of a payment that is otherwise good. */
+/** A payer whose state determines the outcome of an otherwise valid payment. */
 export type TestPayer = {
-  /** `authorization.from` of its payments. */
+  /** The `authorization.from` of its payments. */
   address: Address;
-  /** The key that signs for it: its own, or that of the wallet's owner. Published: never send anything of value. */
+  /** The key that signs for it: its own, or the wallet owner's. It is public: never send anything of value. */
   privateKey: Hex;
-  /** Where the payer is a contract wallet: the address of the key. */
+  /** The address of the key, if the payer is a contract wallet. */
   owner?: Address;
-  /** The situation it stands for, in one sentence. */
+  /** The situation that it stands for, in one sentence. */
   standsFor: string;
-  /** Verify's answer: `invalidReason`, or that the payment is valid. */
+  /** The result of verify: `invalidReason`, or success. */
   outcome: InvalidReason | "success";
-  /** Where settle ends otherwise than verify says: the reason, as v2 gives it. */
+  /** The result of settle, if it differs from verify's; with the reason of x402 version 2. */
   settleOutcome?: InvalidReason | "success";
-  /** Verify's answer to a payment by Permit2, where that differs. */
+  /** The result of verify for a Permit2 payment, if it differs. */
   permit2Outcome?: InvalidReason;
-  /** How much Permit2 may take of its tokens, in their smallest unit; all of them by default. */
+  /** Its Permit2 allowance, in the token's smallest unit. Default: unlimited. */
   approved?: "nothing" | "1";
 };
 
 /**
- * The test payers: each stands for an outcome, as test card numbers do. On the local chains each really is
- * in the state it stands for, and the fixtures know the same addresses, so that the same payment gets the same
- * answer with and without a chain.
+ * The test payers. Like test card numbers, each one has a fixed outcome. On local chains, each account really is in the
+ * state that it stands for. The fixtures know the same addresses, so a payment gets the same answer with and without a
+ * chain.
  *
- * Each key is keccak256 of `x402-facilitator-kit test payer: NAME`. Of the contract wallets, those that stand are at the last
- * twenty bytes of keccak256 of `x402-facilitator-kit test payer: NAME, wallet`; the undeployed one is where the
- * public CREATE2 deployer would put it.
+ * Each key is keccak256 of `x402-facilitator-kit test payer: NAME`. The address of a deployed contract wallet is the last
+ * 20 bytes of keccak256 of `x402-facilitator-kit test payer: NAME, wallet`; that of the undeployed wallet is the one that
+ * the public CREATE2 deployer would give it.
  *
  * @example
  * import { testPayers } from "x402-facilitator-kit/test-payers";
@@ -132,7 +132,7 @@ export const testPayers = {
 
 export type TestPayerName = keyof typeof testPayers;
 
-/** The test payer at an address; undefined for every other account. */
+/** The test payer at an address; undefined for any other account. */
 export function testPayerAt(address: string): { name: string; payer: TestPayer } | undefined {
   const wanted = address.toLowerCase();
   for (const [name, payer] of Object.entries(testPayers)) {
@@ -141,7 +141,7 @@ export function testPayerAt(address: string): { name: string; payer: TestPayer }
   return undefined;
 }
 
-/** The name of the test payer at an address; undefined for every other account. */
+/** The name of the test payer at an address; undefined for any other account. */
 export function nameOfTestPayer(address: string): string | undefined {
   return testPayerAt(address)?.name;
 }

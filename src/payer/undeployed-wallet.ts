@@ -4,15 +4,15 @@ import { type Address, addressWord, type Hex } from "../protocol/hex.ts";
 import { wrapErc6492 } from "../protocol/signed-payment.ts";
 import { testPayers } from "./test-payers.ts";
 
-/** The salt with which the deployer deploys the undeployed wallet. */
+/** The CREATE2 salt of the undeployed wallet. */
 export const undeployedWalletSalt: Hex = `0x${"00".repeat(32)}`;
 
-/** `Mock1271Wallet(owner)`, creation code with its argument. */
+/** The creation code of `Mock1271Wallet(owner)`, with its argument. */
 export function walletInitCode(owner: Address): Hex {
   return `${mock1271WalletBytecode}${addressWord(owner)}`;
 }
 
-/** The signature of the owner of the test payer `undeployedWallet`, with the deployment of the wallet (ERC-6492). */
+/** Wraps a signature by the owner of the test payer `undeployedWallet` with the wallet's deployment (ERC-6492). */
 export function wrapForUndeployed(signature: Hex): Hex {
   const initCode = walletInitCode(testPayers.undeployedWallet.owner);
   return wrapErc6492(create2Deployer, `${undeployedWalletSalt}${initCode.slice(2)}`, signature);

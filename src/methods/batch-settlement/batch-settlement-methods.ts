@@ -34,10 +34,9 @@ import {
   readVoucher,
 } from "./payloads.ts";
 
-/** The name of the scheme. */
 export const scheme = "batch-settlement";
 
-/** The scheme's names for what all methods refuse. `wallet`: a wallet that is not deployed. */
+/** The scheme's own reasons for refusals that all methods have. `wallet` is the reason for an undeployed wallet. */
 function namesOf(own: {
   signature: ChannelReason;
   wallet?: ChannelReason;
@@ -79,7 +78,7 @@ const usualWords: PaymentWords = {
   domain: ({ name, version }) => `name "${name}", version "${version}"`,
 };
 
-/** The scheme's names for what is wrong with an approval by EIP-2612. */
+/** The scheme's own reasons for refusing an EIP-2612 approval. */
 const approvalReasons: ReasonNames = {
   permit2_allowance_required: channelReason("permit2_allowance_required"),
   eip2612_from_mismatch: channelReason("eip2612_owner_mismatch"),
@@ -111,7 +110,7 @@ const permit2Words: PaymentWords = {
 
 const nothingMore = () => Promise.resolve("Sign again, for this channel and this network");
 
-/** Channels pay plain receivers: the facilitator contract would forward nothing of what it gets from them. */
+/** Channels pay only plain receivers, because the facilitator contract would not forward what it gets from them. */
 function offered({ payTo = "contract", receiverAuthorizer, assets }: ServedNetwork): MethodExtra | undefined {
   const isPaid = assets.some((asset) => isPaidBy(asset, "eip3009") || isPaidBy(asset, "permit2"));
   if (payTo === "contract" || !isPaid) return undefined;
@@ -127,13 +126,13 @@ const common = {
   describeWrongSignature: nothingMore,
 } as const;
 
-/** The members of a deposit that its payer has signed, for the token or for Permit2. */
+/** The fields of a deposit that its payer has signed, for the token or for Permit2. */
 function signedDeposit(payment: SignedPayment): SignedDeposit {
   const { payer: from, asset: token, limit: amount, nonce } = payment;
   return { from, token, amount, nonce, channel: channelOf(payment).voucher.channelId };
 }
 
-/** A deposit into a channel by EIP-3009, which opens the channel if it is the first. */
+/** A deposit into a channel with EIP-3009; the first one opens the channel. */
 export const deposit: TakenMethod<typeof scheme, "eip3009"> = {
   ...common,
   name: channelMethods.deposit,
@@ -157,7 +156,7 @@ export const deposit: TakenMethod<typeof scheme, "eip3009"> = {
   },
 };
 
-/** The same by Permit2. */
+/** The same with Permit2. */
 export const permit2Deposit: TakenMethod<typeof scheme, "permit2"> = {
   ...common,
   name: channelMethods.permit2Deposit,
@@ -183,7 +182,7 @@ type Action = Pick<TakenMethod, "name" | "owns" | "read"> & {
   digest(payment: SignedPayment, chainId: number): Hex;
 };
 
-/** A method of what moves tokens that were deposited before, or none. */
+/** Creates a method for actions that move only tokens deposited before, or none. */
 function createAction({ digest, ...own }: Action): TakenMethod<typeof scheme, "any"> {
   return {
     ...common,
@@ -196,13 +195,13 @@ function createAction({ digest, ...own }: Action): TakenMethod<typeof scheme, "a
   };
 }
 
-/** By what it does, which its nonce says: its signatures may be the facilitator's. */
+/** The digest of an action by its content, which its nonce identifies: its signatures may be the facilitator's. */
 const contentDigest = ({ nonce }: SignedPayment): Hex => keccak256(nonce);
 
-/** Returns true if a refund has what its shop adds. */
+/** Returns true if a refund has the fields that its shop adds. */
 const isEnriched = (payload: unknown) => propertyOf(payload, "refundNonce") !== undefined;
 
-/** A voucher, or a refund as buyers ask for it: both are verified, and their shop does the rest. */
+/** A voucher, or a buyer's request for a refund: both are only verified, and the shop does the rest. */
 const voucher = createAction({
   name: channelMethods.voucher,
   checks: [verifiedAlone, ...channelChecks],
@@ -214,7 +213,7 @@ const voucher = createAction({
   },
 });
 
-/** The words of what the shop itself asks for: it is named by its own address. */
+/** The field names for a shop's own requests, in which the shop's address stands for the payer. */
 const wordsOfShop = (receiver: string): PaymentWords => ({ ...usualWords, payer: receiver, payTo: receiver });
 
 const claim = createAction({
@@ -244,8 +243,8 @@ const refund = createAction({
 });
 
 /**
- * Scheme “batch-settlement”: what the service takes of it. The first that owns a payload reads it; what none owns is refused by the
- * last.
+ * The methods of scheme "batch-settlement" that the service accepts. The first that owns a payload reads it; a payload that
+ * none owns is refused by the last.
  */
 export const batchSettlementMethods: readonly TakenMethod[] = [
   deposit,

@@ -15,40 +15,40 @@ import {
 } from "./sign-channel.ts";
 
 /*
- * A buyer that keeps its channels: it deposits once, signs a voucher for each purchase, and deposits again when the rest does not
- * cover the price. What a channel holds is read from the chain each time; what was charged is known from the shop's receipts.
+ * A buyer that reuses its channels: it deposits once, signs a voucher for each purchase, and deposits again if the rest does
+ * not cover the price. It reads the balance from the chain each time, and learns what was charged from the shop's receipts.
  */
 
-/** An offer to be paid from a channel. `value` is the price, in the token's smallest unit. */
+/** An offer to pay from a channel. `value` is the price, in the token's smallest unit. */
 export type PurchaseOffer = ChannelOffer & {
   chainId: number;
   asset: Pick<Asset, "address" | "name" | "version">;
   value: bigint;
-  /** No more is deposited than this, unless the price needs it. */
+  /** The maximum deposit, unless the price needs more. */
   most?: bigint | undefined;
   transfer: DepositTerms["transfer"];
-  /** Until when a deposit may be submitted, in unix seconds. */
+  /** The deadline for submitting a deposit, in unix seconds. */
   until: bigint;
 };
 
-/** The parts of a buyer besides its key. */
+/** The functions that a buyer needs besides its signer. */
 export type ChannelTools = {
-  /** Calls a contract of a chain at the newest block. */
+  /** Calls a contract on a chain at the newest block. */
   call(chainId: number, to: Address, data: Hex): Promise<unknown>;
   /** Recovers the key that signed a digest. */
   recover(digest: Hex, signature: Hex): Address | undefined;
 };
 
-/** A purchase that is signed and not answered yet. */
+/** A purchase that is signed but not answered yet. */
 export type SignedPurchase = {
   /** `paymentPayload.payload`. */
   payload: object;
-  /** Learns from a success what the shop has charged: `receipt` is its `PAYMENT-RESPONSE`. */
+  /** Learns from a success how much the shop charged; `receipt` is its `PAYMENT-RESPONSE`. */
   learn(receipt: unknown): void;
   /**
-   * Learns from another 402 what was charged before, if the shop proves it with this payer's own voucher.
+   * Learns from a second 402 how much was charged before, if the shop proves it with this payer's own voucher.
    *
-   * @returns true if that was not known: signed again, the purchase may be taken
+   * @returns true if that is news: the purchase may succeed if it is signed again
    */
   recover(challenge: unknown): boolean;
 };
@@ -59,15 +59,15 @@ export type ChannelBuyer = {
   /**
    * Signs a purchase: a voucher, with a deposit if the channel does not cover it.
    *
-   * @throws {KitError} when the offer names nobody who may claim, or the chain could not be read
+   * @throws {KitError} if the offer has no receiverAuthorizer, or the chain cannot be read
    */
   sign(offer: PurchaseOffer): Promise<SignedPurchase>;
 };
 
-/** Makes a buyer that knows nothing yet. Purchases by one channel must come one after the other. */
+/** Creates a buyer without any state. Purchases on one channel must be sequential. */
 export function createChannelBuyer(signer: PaymentSigner, { call, recover }: ChannelTools): ChannelBuyer {
   const chargedBy = new Map<Hex, bigint>();
-  /** Deposits of purchases that are to be signed again: whoever has one may submit it, and a second one besides. */
+  /** Deposits to reuse when their purchase is signed again: the shop could submit both the old and a new one. */
   const refused = new Map<Hex, SignedDeposit>();
 
   return {
@@ -95,13 +95,13 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
         payload,
         learn(receipt) {
           const amount = amountOf(propertyOf(receipt, "extra"), "chargedAmount");
-          // More than the price was not agreed to: the next voucher goes on from the sum before.
+          // Ignore a charge above the agreed price: the next voucher then builds on the total before it.
           if (amount !== undefined && amount <= value) chargedBy.set(id, charged + amount);
         },
         recover(challenge) {
           const proven = provenCharge(challenge, { config, chainId, recover });
           if (proven === undefined) return false;
-          // No shop has charged more than its channel held: this deposit covers the purchase, if what the shop says is true.
+          // A shop cannot charge more than the channel holds. If its claim is true, this deposit covers the purchase.
           if (deposit !== undefined && proven + value > balance + BigInt(deposit.deposit.amount))
             return false;
           chargedBy.set(id, proven);
@@ -117,8 +117,8 @@ export function createChannelBuyer(signer: PaymentSigner, { call, recover }: Cha
 /**
  * Reads the balance of a channel, and how much of it the shop has claimed.
  *
- * @param call calls a contract of the chain
- * @throws {KitError} when the chain does not have the contract
+ * @param call calls a contract on the chain
+ * @throws {KitError} if the chain does not have the contract
  */
 export async function readSums(
   id: Hex,
@@ -143,7 +143,7 @@ const amountOf = (members: unknown, name: string): bigint | undefined => {
   return (typeof text === "string" ? parseUint256(text) : null) ?? undefined;
 };
 
-/** The charged sum that a 402 says, if it comes with a voucher of this channel that covers it. */
+/** The charged total in a 402, if a voucher for this channel proves it. */
 function provenCharge(
   challenge: unknown,
   { config, chainId, recover }: { config: ChannelConfig; chainId: number; recover: ChannelTools["recover"] },

@@ -7,9 +7,9 @@ import { channelId, withdrawDelays } from "./channel.ts";
 import { permit2CollectorAddress } from "./contracts.ts";
 import { channelOf, depositOf } from "./payloads.ts";
 
-/* The checks that a request alone decides, in the order of the specification. */
+/* The checks that need only the request, in the order of the specification. */
 
-/** The channel is what its id says, and the one that the requirements ask for. */
+/** The channel must match its id and the requirements. */
 export const channelChecks: readonly TermsCheck[] = [
   ({ payment, knownNetwork: { chainId } }) => {
     const { config, voucher } = channelOf(payment);
@@ -23,7 +23,7 @@ export const channelChecks: readonly TermsCheck[] = [
     const fact = ` is ${receiver}, but payTo of the requirements is ${payTo}`;
     if (!sameAddress(receiver, payTo))
       return channelInvalid("receiver_mismatch", fact, "channelConfig.receiver");
-    // It would be paid without anything that forwards it.
+    // The facilitator contract would not forward the money.
     return goesStraight(payment, network)
       ? undefined
       : channelInvalid(
@@ -66,7 +66,7 @@ export const channelChecks: readonly TermsCheck[] = [
   },
 ];
 
-/** A buyer's vouchers are verified; shops keep them, and settle what they claim. */
+/** A buyer's vouchers can only be verified. Shops keep them, and settle claims. */
 export const verifiedAlone: TermsCheck = (_request, _network, { operation }) =>
   operation === "verify"
     ? undefined
@@ -76,13 +76,13 @@ export const verifiedAlone: TermsCheck = (_request, _network, { operation }) =>
         "type",
       );
 
-/** Shops have their actions settled, and not verified. */
+/** A shop's actions can only be settled. */
 export const settledAlone: TermsCheck = (_request, _network, { operation }) =>
   operation === "settle"
     ? undefined
     : channelInvalid("payload_type", " is one of a shop, which settle takes alone", "type");
 
-/** A deposit's voucher covers its purchase, whatever was claimed of the channel before: even of one that is under way. */
+/** A deposit's voucher must cover at least its purchase, whatever was claimed before; even if the deposit is pending. */
 export const coversPrice: TermsCheck = ({ payment, requirements: { amount } }) => {
   const { maxClaimableAmount } = depositOf(payment).voucher;
   const fact = ` is ${maxClaimableAmount}, but must be ${amount} at least`;
@@ -93,7 +93,7 @@ export const coversPrice: TermsCheck = ({ payment, requirements: { amount } }) =
 
 const transferOf = (extra: unknown) => propertyOf(extra, "assetTransferMethod");
 
-/** Deposits by EIP-3009. */
+/** The checks of EIP-3009 deposits. */
 export const depositChecks: readonly TermsCheck[] = [
   ...channelChecks,
   ({ requirements: { extra } }) =>
@@ -113,7 +113,7 @@ export const depositChecks: readonly TermsCheck[] = [
         ),
 ];
 
-/** Deposits by Permit2. */
+/** The checks of Permit2 deposits. */
 export const permit2DepositChecks: readonly TermsCheck[] = [
   ...channelChecks,
   ({ requirements: { extra } }) =>

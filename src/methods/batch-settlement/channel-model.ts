@@ -22,13 +22,13 @@ import { planRefund, refundReverts } from "./plan-refund.ts";
 import { depositReverts, judgeDeposit, judgeVoucher } from "./vouchers.ts";
 
 /*
- * Channels without a chain: the judgments of the service, with the answers of a model of the settlement contract. For the fixtures.
+ * Channels without a chain, for the fixtures: the service's own checks, on a model of the settlement contract.
  */
 
-/** The organization that opened a channel, and for what it is paid there. */
+/** The organization that opened a channel, with the channel's receiver and token. */
 type Owner = { organizationId: string; payTo: SignedPayment["payTo"]; asset: SignedPayment["asset"] };
 
-/** A server that runs for long forgets the oldest channels. */
+/** The maximum number of channels; a long-running server forgets the oldest ones. */
 const mostKept = 10_000;
 
 export function createChannelModel(accounts: ModelAccounts): PaymentModel {
@@ -62,7 +62,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
     };
   }
 
-  /** The refusal for an organization that may not use these channels, as the ledger of the service knows them. */
+  /** The refusal for an organization that may not use these channels, as in the service's ledger. */
   async function refuseStranger(place: ModelPlace, payment: SignedPayment): Promise<Invalid | undefined> {
     const { network, organizationId, recipient } = place;
     const owned = ownedChannels(payment, withAuthorizers(network));
@@ -151,7 +151,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
     },
   };
 
-  /** A good payment: as it is sent, what its verify answers besides, and why its transaction would revert. */
+  /** An accepted payment: as sent, with the `extra` of its verify, and the refusal if its transaction would revert. */
   type Judged = Partial<Pick<ModelledPayment, "extra" | "revert">> & { payment?: SignedPayment };
 
   async function judge(
@@ -196,7 +196,7 @@ export function createChannelModel(accounts: ModelAccounts): PaymentModel {
   }
 }
 
-/** The contract's own error of a deposit whose terms were checked. */
+/** The contract's own error for a deposit whose terms were checked; undefined if it has none. */
 function explainDeposit({ payer, payTo, limit }: SignedPayment): string | undefined {
   if ([payer, payTo].some((account) => sameAddress(account, zeroAddress))) return "InvalidChannel";
   return limit === 0n ? "ZeroDeposit" : undefined;

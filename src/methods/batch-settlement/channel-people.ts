@@ -17,7 +17,7 @@ import {
 } from "./explain-channel.ts";
 import { authorizationOf, channelMethods, channelOf, kindOf, voucherOf } from "./payloads.ts";
 
-/** `explain` of scheme “batch-settlement”: what buyers and shops have signed, and offers. */
+/** `explain` for scheme "batch-settlement": what buyers and shops have signed, and offers. */
 export const channelsForPeople: ExplainedMethod = {
   names: Object.values(channelMethods),
   member: "channelConfig",

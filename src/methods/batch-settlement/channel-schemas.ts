@@ -53,7 +53,7 @@ const authorization = z.union([
   }),
 ]);
 
-/** `paymentPayload.payload` of scheme “batch-settlement”: what buyers send, and the actions of shops, which settle alone takes. */
+/** `paymentPayload.payload` of scheme "batch-settlement": what buyers send, and shops' actions, which only settle accepts. */
 export const channelPayloadSchema = z.union([
   object({
     type: z.literal("deposit"),

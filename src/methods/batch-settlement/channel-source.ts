@@ -2,11 +2,10 @@ import type { Address, Hex } from "../../protocol/hex.ts";
 import type { VoucherClaim } from "./channel.ts";
 
 /*
- * The questions that judgments of channels ask. A chain answers them in the service; in the fixtures, a model of the settlement contract
- * does.
+ * The data that channel checks need. The service reads it from a chain, the fixtures from a model of the settlement contract.
  */
 
-/** The contract's state of a channel. Amounts in the token's smallest unit; `withdrawRequestedAt` in unix seconds, 0 without one. */
+/** A channel's state in the contract. Amounts in the token's smallest unit; `withdrawRequestedAt` in unix seconds, or 0. */
 export type ChannelState = {
   balance: bigint;
   totalClaimed: bigint;
@@ -14,7 +13,7 @@ export type ChannelState = {
   refundNonce: bigint;
 };
 
-/** The state as answers have it. */
+/** The state as JSON for responses. */
 export function stateJson(channelId: Hex, state: ChannelState) {
   return {
     channelId,
@@ -25,28 +24,28 @@ export function stateJson(channelId: Hex, state: ChannelState) {
   };
 }
 
-/** The sums that were claimed for a receiver in all, and paid out of that. */
+/** The totals that were claimed for a receiver and paid out to it. */
 export type ReceiverState = { claimed: bigint; settled: bigint };
 
-/** The questions about the channels of a network. Each function throws if the chain did not answer. */
+/** Reads channels of a network. The async methods throw if the chain does not answer. */
 export type ChannelSource = {
   readonly network: {
     readonly name: string;
     readonly chainId: number;
-    /** Sign claims and refunds for shops. */
+    /** The accounts that sign claims and refunds for shops. */
     readonly authorizers?: readonly { readonly address: Address; sign(digest: Hex): Hex }[] | undefined;
     readonly maxValiditySeconds?: bigint;
   };
   recover(digest: Hex, signature: Hex): Address | undefined;
   askWallet(account: Address, digest: Hex, signature: Hex): Promise<"no_code" | "accepted" | "refused">;
   head(): Promise<{ number: bigint; timestamp: bigint }>;
-  /** Channels at the newest block, or at the newest confirmed one, in the given order. */
+  /** Reads channels at the newest block, or at the newest confirmed one, in the given order. */
   readChannels(ids: readonly Hex[], at?: "confirmed"): Promise<readonly ChannelState[]>;
   readReceiver(receiver: Address, token: Address, block?: bigint): Promise<ReceiverState>;
   /**
-   * Why a claim of rows would revert, in a few words; undefined where it would not.
+   * A short reason why a claim would revert; undefined if it would not.
    *
-   * @param signature of the authorizer of the rows; without one, the authorizer of the first row is the caller
+   * @param signature by the authorizer of the rows; without one, the authorizer of the first row is the caller
    */
   explainClaim(rows: readonly VoucherClaim[], signature?: Hex): Promise<string | undefined>;
 };

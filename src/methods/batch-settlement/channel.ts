@@ -12,14 +12,14 @@ import { digestUnder, domainSeparator } from "../eip712.ts";
 import { batchSettlementAddress, erc3009CollectorAddress, permit2CollectorAddress } from "./contracts.ts";
 
 /*
- * Channels of scheme “batch-settlement”, and the messages that are signed about them: EIP-712, all but the deposits in the domain of
- * the settlement contract.
+ * Channels of scheme "batch-settlement", and their signed messages. All are EIP-712 messages in the domain of the settlement
+ * contract, except for deposits.
  */
 
-/** The config of a channel, whose hash is its id. `withdrawDelay` in seconds. */
+/** The config of a channel; its hash is the channel's id. `withdrawDelay` is in seconds. */
 export type ChannelConfig = {
   payer: Address;
-  /** The key that signs vouchers; zero where the payer itself does. */
+  /** The key that signs vouchers; zero if the payer signs them itself. */
   payerAuthorizer: Address;
   receiver: Address;
   /** The account that may claim and refund besides the receiver. */
@@ -29,16 +29,16 @@ export type ChannelConfig = {
   salt: Hex;
 };
 
-/** A payer's signature over the most that may be claimed from a channel in all. */
+/** A payer's signature over the total that may be claimed from a channel. */
 export type Voucher = { maxClaimableAmount: bigint; signature: Hex };
 
-/** A voucher, and how much of it is to be claimed in all: a row of a claim. */
+/** A row of a claim: a voucher, and the total to claim with it. */
 export type VoucherClaim = Voucher & { channel: ChannelConfig; totalClaimed: bigint };
 
-/** The bounds of `withdrawDelay` by the contract. */
+/** The contract's bounds for `withdrawDelay`, in seconds, both inclusive. */
 export const withdrawDelays = { least: 900, most: 2_592_000 } as const;
 
-/** The types of the messages, as EIP-712 encodes them. */
+/** The encoded EIP-712 types of the messages. */
 export const channelTypes = {
   channel:
     "ChannelConfig(address payer,address payerAuthorizer,address receiver,address receiverAuthorizer,address token,uint40 withdrawDelay,bytes32 salt)",
@@ -53,7 +53,7 @@ export const channelTypes = {
     "PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,DepositWitness witness)",
 } as const;
 
-/** The type hashes of the messages. */
+/** The EIP-712 type hashes of the messages. */
 export const channelTypehashes = {
   channel: keccak256Text(channelTypes.channel),
   voucher: keccak256Text(channelTypes.voucher),
@@ -66,7 +66,7 @@ export const channelTypehashes = {
   permit: keccak256Text(`${channelTypes.permit}${channelTypes.witness}${channelTypes.permitted}`),
 } as const;
 
-/** The domain of the settlement contract, besides its chain and address. */
+/** The EIP-712 domain of the settlement contract, without its chain and address. */
 export const channelDomain = { name: "x402 Batch Settlement", version: "1" } as const;
 
 const separators = new Map<number, Hex>();
@@ -80,7 +80,7 @@ export function channelSeparator(chainId: number): Hex {
   return separator;
 }
 
-/** The members of a config, each as one ABI word, without 0x. */
+/** The fields of a config, each as one ABI word, without 0x. */
 export function configWords(config: ChannelConfig): string {
   const { payer, payerAuthorizer, receiver, receiverAuthorizer, token, withdrawDelay, salt } = config;
   const accounts = [payer, payerAuthorizer, receiver, receiverAuthorizer, token].map(addressWord).join("");
@@ -93,19 +93,18 @@ export function channelId(config: ChannelConfig, chainId: number): Hex {
   return digestUnder(channelSeparator(chainId), hash);
 }
 
-/** The digest of a voucher. */
 export function voucherDigest(channel: Hex, maxClaimableAmount: bigint, chainId: number): Hex {
   const hash = keccak256(`${channelTypehashes.voucher}${channel.slice(2)}${uintWord(maxClaimableAmount)}`);
   return digestUnder(channelSeparator(chainId), hash);
 }
 
-/** The digest by which a receiver's authorizer allows a refund. */
+/** The digest that a receiver's authorizer signs to allow a refund. */
 export function refundDigest(channel: Hex, nonce: bigint, amount: bigint, chainId: number): Hex {
   const members = `${channel.slice(2)}${uintWord(nonce)}${uintWord(amount)}`;
   return digestUnder(channelSeparator(chainId), keccak256(`${channelTypehashes.refund}${members}`));
 }
 
-/** The digest by which a receiver's authorizer allows claims, all of them together and in this order. */
+/** The digest that a receiver's authorizer signs to allow a batch of claims, in this order. */
 export function claimBatchDigest(claims: readonly VoucherClaim[], chainId: number): Hex {
   const entries = claims.map(({ channel, maxClaimableAmount, totalClaimed }) => {
     const id = channelId(channel, chainId).slice(2);
@@ -121,7 +120,7 @@ export function depositNonce(channel: Hex, salt: Hex): Hex {
   return keccak256(`${channel}${salt.slice(2).toLowerCase()}`);
 }
 
-/** A deposit as it is signed. Times are unix seconds, both exclusive. */
+/** The signed fields of a deposit, apart from its times. */
 export type SignedDeposit = {
   from: Address;
   token: Address;
@@ -130,7 +129,10 @@ export type SignedDeposit = {
   nonce: Hex;
 };
 
-/** The EIP-712 hash of the EIP-3009 authorization of a deposit; its payee is the collector. */
+/**
+ * The EIP-712 hash of the EIP-3009 authorization of a deposit; its payee is the collector. Times are unix seconds, both
+ * exclusive.
+ */
 export function receiveHash(
   { from, amount, nonce }: SignedDeposit,
   times: { validAfter: bigint; validBefore: bigint },
@@ -150,7 +152,7 @@ export function permitHash({ token, amount, channel, nonce }: SignedDeposit, dea
   );
 }
 
-/** The key that must have signed a channel's vouchers; undefined where the payer's account itself is asked. */
+/** The key that must sign a channel's vouchers; undefined if the payer's account itself does. */
 export function voucherKeyOf({ payerAuthorizer }: ChannelConfig): Address | undefined {
   return sameAddress(payerAuthorizer, zeroAddress) ? undefined : payerAuthorizer;
 }

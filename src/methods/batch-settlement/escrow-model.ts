@@ -14,9 +14,12 @@ import {
 import type { ChannelState, ReceiverState } from "./channel-source.ts";
 import { hasUsualV } from "./vouchers.ts";
 
-/* The settlement contract as a model: its state on one chain, and its checks in their order. A differential test holds it. */
+/*
+ * A model of the settlement contract: its state on one chain, and its checks in the contract's order. A differential test
+ * compares it with the contract.
+ */
 
-/** A server that runs for long forgets the oldest channels. */
+/** The maximum number of channels; a long-running server forgets the oldest ones. */
 const mostKept = 10_000;
 
 const noChannel: ChannelState = { balance: 0n, totalClaimed: 0n, withdrawRequestedAt: 0, refundNonce: 0n };
@@ -24,7 +27,7 @@ const noReceiver: ReceiverState = { claimed: 0n, settled: 0n };
 
 export type EscrowModel = ReturnType<typeof createEscrowModel>;
 
-/** The signature that the model accepts for every authorizer: that of the facilitator itself. No hex, so that no request can have it. */
+/** The facilitator's own signature, accepted for every authorizer. It is not hex, so no request can contain it. */
 export const ownSignature: Hex = "0xown";
 
 export function createEscrowModel(chainId: number, { recover, askWallet }: ModelAccounts) {
@@ -34,7 +37,7 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
   const channel = (id: Hex) => channels.get(id) ?? noChannel;
   const receiver = (account: Address, token: Address) => receivers.get(keyOf(account, token)) ?? noReceiver;
 
-  /** A signature that the account itself, or its code, is asked about. */
+  /** Returns true if the account, or its code, accepts the signature. */
   function isSigned(account: Address, digest: Hex, signature: Hex): boolean {
     if (signature === ownSignature) return true;
     const proof = askWallet(chainId, account, digest, signature);
@@ -53,7 +56,7 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
     return sameAddress(signer, key) ? undefined : "InvalidSignature";
   }
 
-  /** The error of a claim; undefined where it would pass. The totals rise from row to row. */
+  /** The error of a claim; undefined if it would pass. A channel's total is updated after each of its rows. */
   function explainClaim(rows: readonly VoucherClaim[], signature?: Hex): string | undefined {
     const [first] = rows;
     if (first === undefined) return "EmptyBatch";
@@ -79,7 +82,7 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
     return undefined;
   }
 
-  /** The error of a refund, behind the claims that come with it. */
+  /** The error of a refund after the claims that come with it; undefined if it would pass. */
   function explainRefund(
     config: ChannelConfig,
     { amount, nonce, signature }: { amount: bigint; nonce: bigint; signature: Hex },
@@ -91,7 +94,7 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
     return amount === 0n ? "ZeroRefund" : undefined;
   }
 
-  /** What takes back the changes of the newest {@link undoable}. Others may have been made since, which stay. */
+  /** The undo steps of the newest {@link undoable}. They leave later changes alone. */
   let undone: (() => void)[] = [];
 
   const putChannel = (id: Hex, changes: Partial<ChannelState>): void =>
@@ -124,14 +127,14 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
         putChannel(id, { totalClaimed });
         putReceiver(...shop, { claimed: receiver(...shop).claimed + gain });
         undone.unshift(() => {
-          // A later claim has made up for it.
+          // A later claim covers this one.
           if (channel(id).totalClaimed !== totalClaimed) return;
           putChannel(id, { totalClaimed: before.totalClaimed });
           putReceiver(...shop, { claimed: receiver(...shop).claimed - gain });
         });
       }
     },
-    /** Pays out what is owed. */
+    /** Pays out everything owed. */
     settle(account: Address, token: Address): void {
       const { claimed, settled } = receiver(account, token);
       putReceiver(account, token, { settled: claimed });
@@ -139,7 +142,7 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
         if (receiver(account, token).settled === claimed) putReceiver(account, token, { settled });
       });
     },
-    /** Gives back so much at most; gives how much that is. */
+    /** Refunds at most this amount. Returns the refunded amount. */
     refund(id: Hex, amount: bigint): bigint {
       const { balance, totalClaimed, refundNonce } = channel(id);
       const free = balance - totalClaimed;
@@ -151,7 +154,7 @@ export function createEscrowModel(chainId: number, { recover, askWallet }: Model
       });
       return refunded;
     },
-    /** Does something, and gives what takes it back. */
+    /** Runs some work and returns a function that undoes it. */
     undoable(work: () => void): () => void {
       undone = [];
       work();

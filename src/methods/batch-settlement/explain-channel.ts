@@ -35,9 +35,9 @@ import {
 import { batchSettlementAddress, erc3009CollectorAddress } from "./contracts.ts";
 import { type ChannelPayload, claimOf, depositOf, refundOf, type VoucherPayload } from "./payloads.ts";
 
-/* Finds out what the signatures of channels were made for, where they are not what the escrow takes. */
+/* Finds out what a channel's signatures were made for if the escrow does not accept them. */
 
-/** A finding with the texts of a reason of the scheme. */
+/** Creates a finding with the texts for one of the scheme's reasons. */
 export function channelFinding(
   reason: ChannelReason,
   at: string,
@@ -49,14 +49,14 @@ export function channelFinding(
   return { mistake, reason: mistake, situation, at, why, fix, ...facts };
 }
 
-/** A digest that may have been signed by mistake, and for what that was, in half a sentence. */
+/** A digest that may have been signed by mistake, and what it stands for, to complete "signed …". */
 type Likely = { instead: string; digest: Hex };
 
-/** A signature, who must have made it over what, and what else it may have been made over. */
+/** A signature, the signer and digest that it must match, and likely mistakes. */
 type Signed = {
   reason: ChannelReason;
   at: string;
-  /** The member that names the signer. */
+  /** The field that names the signer. */
   by: string;
   signer: Address;
   digest: Hex;
@@ -64,7 +64,7 @@ type Signed = {
   likely: readonly Likely[];
 };
 
-/** Judges a signature of an account without code; code may take others, which only the chain can say. */
+/** Explains a signature by an account without code. An account with code may accept others; only the chain can tell. */
 function explainSigner(
   { reason, at, by, signer, digest, signature, likely }: Signed,
   { recover }: Pick<SignatureContext, "recover">,
@@ -107,7 +107,7 @@ function explainSigner(
 
 const chainIds = [...builtInNetworks.all.map(({ chainId }) => chainId), ...wellKnownChains.keys()];
 
-/** Things that vouchers are signed for by mistake: another network, the same channel by its right id, or another amount. */
+/** Common mistakes in vouchers: another network, another amount, or a signature for the channel's correct id. */
 function likelyVouchers(
   { config, voucher }: ChannelPayload,
   chainId: number,
@@ -134,7 +134,7 @@ function likelyVouchers(
   ];
 }
 
-/** The problem with the signature of a voucher. */
+/** Explains a wrong voucher signature; empty if it is right. */
 export function explainVoucher(
   channel: ChannelPayload,
   { limit }: Pick<SignedPayment, "limit">,
@@ -151,7 +151,7 @@ export function explainVoucher(
   return explainSigner({ reason: "voucher_signature", at, ...who, digest, signature, likely }, context);
 }
 
-/** The problem with a purchase's voucher that does not even cover its price. */
+/** Finds a purchase whose voucher does not even cover the price. */
 export function explainFloor(
   { voucher, isRefund }: VoucherPayload,
   { requirements: { amount } }: SignatureContext,
@@ -167,7 +167,7 @@ const transferTypehash = keccak256Text(
   "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)",
 );
 
-/** The problem with the payer's signature of a deposit. */
+/** Explains a wrong payer's signature on a deposit; empty if it is right. */
 export function explainDeposit(payment: SignedPayment, context: SignatureContext): Finding[] {
   const { signature, payer: signer, nonce, limit: amount, window } = payment;
   const { config, voucher, salt, permit } = depositOf(payment);
@@ -224,7 +224,7 @@ export function explainDeposit(payment: SignedPayment, context: SignatureContext
   );
 }
 
-/** The problem with rows of a claim; `rows` is the place of the list. */
+/** Finds problems with the rows of a claim. */
 function explainRows(
   claims: readonly VoucherClaim[],
   payment: SignedPayment,
@@ -248,7 +248,7 @@ function explainRows(
   });
 }
 
-/** The problem with the authorizer's signature of a claim; none where the facilitator is to sign. */
+/** Explains a wrong authorizer's signature on a claim; empty if the facilitator is to sign. */
 function explainBatch(claims: readonly VoucherClaim[], signature: Hex, context: SignatureContext): Finding[] {
   const [first] = claims;
   const at = "claimAuthorizerSignature";
@@ -276,13 +276,13 @@ function explainBatch(claims: readonly VoucherClaim[], signature: Hex, context: 
   );
 }
 
-/** The problems with a claim. */
+/** Finds problems with a claim. */
 export function explainClaims(payment: SignedPayment, context: SignatureContext): Finding[] {
   const { claims, signature } = claimOf(payment);
   return [...explainRows(claims, payment, context), ...explainBatch(claims, signature, context)];
 }
 
-/** The problems with a refund as its shop sends it. */
+/** Finds problems with a shop's refund. */
 export function explainRefund(payment: SignedPayment, context: SignatureContext): Finding[] {
   const refund = refundOf(payment);
   const { config, voucher, claims, amount, refundNonce, signature, claimSignature } = refund;

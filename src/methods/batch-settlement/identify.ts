@@ -5,14 +5,14 @@ import type { KnownActions } from "../actions.ts";
 import type { ChannelSource } from "./channel-source.ts";
 import { withPayload } from "./payloads.ts";
 
-/** How long an action is tried before it is given up, in seconds. Nothing of it expires by itself. */
+/** How long an action is tried before giving up, in seconds; actions do not expire by themselves. */
 const actionSeconds = 3_600n;
 
 /**
- * Names what can be asked for again by what is asked for: the first request for it that is open, or a new one behind those that have
- * been answered. So requests at the same time are one, and a later one is judged by what the chain says then.
+ * Identifies a repeatable request by its content: returns the first open request with that content, or a new one if all
+ * have been answered. So concurrent requests are one, and a later one is judged by the chain's state at that time.
  *
- * @param source undefined where the network is not served: nothing new is asked for there
+ * @param source undefined if the network is not served: then the payment is returned as it is
  */
 export async function identifyByContent(
   source: Pick<ChannelSource, "head" | "network"> | undefined,
@@ -33,8 +33,8 @@ export async function identifyByContent(
 }
 
 /**
- * The payout of what is owed now. Where nothing is, it is one whose success was not delivered, if there is such; and a node that
- * says so is asked again at the block of the newest claim, which it may not have seen.
+ * Identifies the payout of what is owed now. If nothing is owed, returns the payout whose success was not delivered yet, if
+ * there is one. Otherwise reads again at the block of the newest settlement, which the node may not have seen yet.
  */
 export async function identifyPayout(
   source: Pick<ChannelSource, "head" | "network" | "readReceiver"> | undefined,

@@ -7,7 +7,7 @@ import { channelId } from "./channel.ts";
 import type { ChannelSource } from "./channel-source.ts";
 import { channelMethods, channelOf, claimOf, refundOf, voucherOf } from "./payloads.ts";
 
-/** The channels that a payment is about, and whether only the organization that opened them may use it. */
+/** The channels that a payment concerns, and if only the organization that opened them may submit it. */
 export function ownedChannels(
   payment: SignedPayment,
   network: Pick<ChannelSource["network"], "chainId" | "authorizers">,
@@ -37,7 +37,7 @@ export function ownedChannels(
         releases: true,
         isForAll: false,
         receiver: { receiver: payment.payTo, token: payment.asset },
-        // Nobody has signed a payout, or can sign it again.
+        // A payout has no signature, so signing again would not help.
         refuse: () => ({
           ...channelInvalid(
             "receiver_mismatch",
@@ -53,8 +53,8 @@ export function ownedChannels(
 }
 
 /**
- * Channels whose claims the facilitator signs are of use to that organization alone which opened them: no other may take a purchase on
- * one, which it could never claim.
+ * If the facilitator signs a channel's claims, only the organization that opened the channel may use it. Any other could
+ * never claim a purchase that it accepted.
  */
 function ownedPurchase(
   payment: SignedPayment,
@@ -76,7 +76,7 @@ function ownedPurchase(
   };
 }
 
-/** For organizations that did not open a channel: without its shop's own signature, only the one that did may ask. */
+/** Refuses an organization that did not open the channel and does not have the shop's own signature. */
 function refuseStranger(): Invalid {
   return channelInvalid(
     "authorizer_address_mismatch",

@@ -6,9 +6,9 @@ import { withdrawDelays } from "./channel.ts";
 import { writeDeposit } from "./payloads.ts";
 import { configFor, depositFor, randomSalt, signDeposit } from "./sign-channel.ts";
 
-/* Deposits as payers sign them, if each payment opens a channel of its own. `channel-buyer.ts` keeps channels. */
+/* Deposits as payers sign them, with a new channel for each payment. `channel-buyer.ts` reuses channels. */
 
-/** Makes the payers' half of a kind of deposit, which pays for one purchase. */
+/** Creates the payers' part of a deposit method, in which a deposit pays for one purchase. */
 function payable<Transfer extends "eip3009" | "permit2">(
   method: TakenMethod<typeof channelScheme, Transfer>,
   { extra: more, ...own }: Pick<PayableMethod, "offerNeeds" | "spender"> & { extra: MethodExtra },
@@ -43,7 +43,7 @@ function refuse(at: string, problem: string): never {
   throw new Error(`a deposit that was signed here is malformed: ${at} ${problem}`);
 }
 
-/** The kinds of deposit, the default one first. */
+/** The deposit methods, the default one first. */
 export const payableDeposits = [
   payable(deposit, { offerNeeds: ["name", "version", "receiverAuthorizer"], extra: {} }),
   payable(permit2Deposit, {

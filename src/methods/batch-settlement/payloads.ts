@@ -28,10 +28,10 @@ import { type ChannelConfig, configWords, depositNonce, type Voucher, type Vouch
 import { batchSettlementAddress } from "./contracts.ts";
 
 /*
- * Reads the requests of scheme “batch-settlement” as payments. Members that other payments do not have are JSON in `payload`.
+ * Reads the requests of scheme "batch-settlement" as payments. Fields that other payments do not have are JSON in `payload`.
  */
 
-/** The method names: two kinds of deposit, what is verified alone, and the three actions of shops. */
+/** The method names: two kinds of deposit, vouchers (which are only verified), and the three actions of shops. */
 export const channelMethods = {
   deposit: "batch-settlement-deposit",
   permit2Deposit: "batch-settlement-permit2-deposit",
@@ -41,13 +41,13 @@ export const channelMethods = {
   refund: "batch-settlement-refund",
 } as const;
 
-/** A channel as buyers send it, and the voucher with the id that they gave it. */
+/** A channel as buyers send it, and the voucher with the channel id that they claim. */
 export type ChannelPayload = { config: ChannelConfig; voucher: Voucher & { channelId: Hex } };
 
-/** A voucher alone, or one that asks for a refund. */
+/** A voucher for a purchase, or for a refund request. */
 export type VoucherPayload = ChannelPayload & { isRefund: boolean };
 
-/** A deposit: by EIP-3009 with the salt of its nonce, by Permit2 with members that must agree with the rest. */
+/** A deposit: with EIP-3009 the salt of its nonce, with Permit2 the permit's fields, which must match the rest. */
 export type DepositPayload = ChannelPayload & {
   salt?: Hex;
   permit?: { from: Address; token: Address; amount: bigint; spender: Address; channelId: Hex };
@@ -56,17 +56,17 @@ export type DepositPayload = ChannelPayload & {
 /** A row that was left out of a claim, and why. */
 export type RejectedClaim = { channelId: Hex; why: string };
 
-/** Of claims that are planned: for each row its channel, and how much more is claimed of it. */
+/** Set once claims are planned: for each row its channel, and the additional amount that it claims. */
 type PlannedClaims = { ids?: readonly Hex[]; gains?: readonly bigint[] };
 
-/** A claim; `signature` is that of the authorizer of all its rows, empty where the facilitator signs. */
+/** A claim; `signature` is by the authorizer of all its rows, and empty if the facilitator signs. */
 export type ClaimPayload = PlannedClaims & {
   claims: readonly VoucherClaim[];
   signature: Hex;
   rejected: readonly RejectedClaim[];
 };
 
-/** A refund, with the claims that come before it. `refunds` is what it gives back, once that is known. */
+/** A refund, with the claims that come before it. `refunds` is the amount that it pays back, once that is known. */
 export type RefundPayload = ChannelPayload &
   PlannedClaims & {
     refunds?: bigint;
@@ -77,26 +77,25 @@ export type RefundPayload = ChannelPayload &
     claimSignature: Hex;
   };
 
-/** The most rows of one claim: a transaction with as many stays far below what blocks and nodes take. */
+/** The maximum number of rows in a claim. Such a transaction stays far below the limits of blocks and nodes. */
 export const mostClaims = 100;
 
-/** Which kind of payload it is. */
 export function kindOf(payload: unknown): unknown {
   return propertyOf(payload, "type");
 }
 
-/** Returns true for an action of a shop: its own members do not say how much it moves. */
+/** Returns true for an action of a shop, whose own fields do not say how much it moves. */
 export function isShopAction({ method }: Pick<SignedPayment, "method">): boolean {
   const { claim, settle, refund } = channelMethods;
   return [claim, settle, refund].some((one) => one === method);
 }
 
-/** The members by which deposits are distinguished. */
+/** A deposit's authorization in the given field, which distinguishes the kinds of deposit. */
 export function authorizationOf(payload: unknown, member: string): unknown {
   return propertyOf(propertyOf(propertyOf(payload, "deposit"), "authorization"), member);
 }
 
-/** The payer that a payload names; not checked. */
+/** The payer named in a payload; not validated. */
 export function payerOf(payload: unknown): unknown {
   return propertyOf(propertyOf(payload, "channelConfig"), "payer");
 }
@@ -104,7 +103,7 @@ export function payerOf(payload: unknown): unknown {
 const empty: Hex = "0x";
 const none: readonly unknown[] = [];
 
-/** Reads a `uint128` in decimal digits. */
+/** Reads a decimal `uint128`. */
 function readUint128(part: Part, name: string): bigint {
   const value = readUint256(part, name);
   if (value < 2n ** 128n) return value;
@@ -155,7 +154,7 @@ function readClaims(payload: Part): readonly VoucherClaim[] {
 
 const lower = (hex: Hex): Hex => `0x${hex.slice(2).toLowerCase()}`;
 
-/** Reads a deposit by EIP-3009. Both of its bounds are exclusive. */
+/** Reads an EIP-3009 deposit. Both of its time bounds are exclusive. */
 export function readDeposit(payload: Part): SignedPayment {
   const channel = readChannel(payload);
   const deposit = readInner(payload, "deposit");
@@ -178,7 +177,7 @@ export function readDeposit(payload: Part): SignedPayment {
   };
 }
 
-/** Reads a deposit by Permit2, with an approval that came with it. It is valid at once, and until its deadline. */
+/** Reads a Permit2 deposit and the approval that came with it. It is valid at once, until its deadline (inclusive). */
 export function readPermit2Deposit(payload: Part, _asset: Address, extensions: unknown): SignedPayment {
   const channel = readChannel(payload);
   const deposit = readInner(payload, "deposit");
@@ -212,7 +211,7 @@ export function readPermit2Deposit(payload: Part, _asset: Address, extensions: u
   };
 }
 
-/** `paymentPayload.payload` of a deposit, as public clients write it. */
+/** Writes `paymentPayload.payload` for a deposit, as public clients do. */
 export function writeDeposit(payment: SignedPayment): object {
   const { config, voucher, salt, permit } = depositOf(payment);
   const { signature, window, nonce } = payment;
@@ -239,7 +238,7 @@ export function writeDeposit(payment: SignedPayment): object {
   };
 }
 
-/** The members of what is no deposit: its nonce is one of its own content, and it moves nothing of a payer's. */
+/** Builds a payment that is not a deposit: its nonce is a hash of its content, and it moves none of the payer's tokens. */
 function action(
   method: (typeof channelMethods)[keyof typeof channelMethods],
   { payer, payTo, asset }: Pick<SignedPayment, "payer" | "payTo" | "asset">,
@@ -259,7 +258,7 @@ function action(
   };
 }
 
-/** Reads a voucher, and a refund as buyers ask for it. */
+/** Reads a voucher, or a buyer's refund request. */
 export function readVoucher(payload: Part): SignedPayment {
   const kind = payload.members.type;
   if (kind !== "voucher" && kind !== "refund") {
@@ -276,7 +275,7 @@ export function readVoucher(payload: Part): SignedPayment {
   return action(channelMethods.voucher, { payer, payTo, asset }, { signature, content, payload: voucher });
 }
 
-/** Reads a claim. The shop is its payer: nothing of a buyer's moves. */
+/** Reads a claim. Its payer is the shop, because no buyer's tokens move. */
 export function readClaim(payload: Part, asset: Address): SignedPayment {
   const claims = readClaims(payload);
   const [first] = claims;
@@ -297,7 +296,7 @@ function claimContent({ channel, maxClaimableAmount, signature, totalClaimed }: 
   return `${configWords(channel)}${uintWord(maxClaimableAmount)}${uintWord(totalClaimed)}${byteWords(signature)}`;
 }
 
-/** Reads what asks for the claimed sums of a receiver to be paid out. */
+/** Reads a request to pay out what was claimed for a receiver. */
 export function readSettle(payload: Part): SignedPayment {
   const receiver = readWireAddress(payload, "receiver");
   const asset = readWireAddress(payload, "token");
@@ -305,7 +304,7 @@ export function readSettle(payload: Part): SignedPayment {
   return action(channelMethods.settle, terms, { signature: empty, content: addressWord(asset), payload: {} });
 }
 
-/** Reads a refund as shops send it. */
+/** Reads a shop's refund. */
 export function readRefund(payload: Part): SignedPayment {
   const channel = readChannel(payload);
   const amount = readUint128(payload, "amount");
@@ -327,22 +326,22 @@ export function readRefund(payload: Part): SignedPayment {
   return action(channelMethods.refund, { payer, payTo, asset }, { signature, content, payload: refund });
 }
 
-/** JSON with bigints, which are texts with an n behind the digits: no other text of a payload looks so. */
+/** Writes JSON with bigints as strings such as "12n"; no other string in a payload looks like that. */
 function write(payload: unknown): string {
   return JSON.stringify(payload, (_key, part: unknown) => (typeof part === "bigint" ? `${part}n` : part));
 }
 
-/** The payload of an action with other members. */
+/** The same action with another payload. */
 export function withPayload(payment: SignedPayment, payload: unknown): SignedPayment {
   return { ...payment, payload: write(payload) };
 }
 
-/** The members of a payment by which its payload can be read. */
+/** The fields of a payment that reading its payload needs. */
 type Written = Pick<SignedPayment, "method" | "payload">;
 
 const known = new WeakMap<Written, unknown>();
 
-/** The payload of a payment of the methods above, as {@link write} has written it. */
+/** Parses the payload of a payment, as written by {@link write}. */
 function payloadOf(payment: Written): unknown {
   const { payload } = payment;
   if (payload === null) throw new Error(`a payment by ${payment.method} has no payload`);
@@ -360,7 +359,7 @@ export const channelOf = (payment: SignedPayment) => payloadOf(payment) as Chann
 export const voucherOf = (payment: SignedPayment) => payloadOf(payment) as VoucherPayload;
 export const depositOf = (payment: SignedPayment) => payloadOf(payment) as DepositPayload;
 
-/** The voucher of a deposit or a purchase, in a payment of any method; undefined of others. */
+/** The voucher in a buyer's payment (a deposit, a purchase or a refund request); otherwise undefined. */
 export function voucherIn(payment: SignedPayment): ChannelPayload["voucher"] | undefined {
   const { deposit, permit2Deposit, voucher } = channelMethods;
   const isOfBuyer = [deposit, permit2Deposit, voucher].some((method) => method === payment.method);
@@ -368,6 +367,6 @@ export function voucherIn(payment: SignedPayment): ChannelPayload["voucher"] | u
 }
 
 export const claimOf = (payment: Written) => payloadOf(payment) as ClaimPayload;
-/** The sum that is owed to a receiver, once that was looked up. */
+/** The amount owed to a receiver, once it has been looked up. */
 export const payoutOf = (payment: Written) => payloadOf(payment) as { owed: bigint };
 export const refundOf = (payment: Written) => payloadOf(payment) as RefundPayload;

@@ -7,11 +7,11 @@ import type { ChannelSource, ChannelState } from "./channel-source.ts";
 import { type ClaimPayload, claimOf, type RejectedClaim, withPayload } from "./payloads.ts";
 
 /*
- * Claims write to the chain how much of the vouchers was charged. One bad row reverts a batch, and a row that was claimed already does
- * nothing, without a word: so the bad ones are found before.
+ * Claims record on chain how much of the vouchers was charged. One bad row reverts the whole batch, and a row that was
+ * already claimed silently does nothing. So both are sorted out beforehand.
  */
 
-/** Signs for shops that leave it to the facilitator; or why it does not sign for these channels. */
+/** The facilitator's signer for these channels, or the refusal if it does not sign for them. */
 export function authorizerFor(
   { name, authorizers = [] }: ChannelSource["network"],
   named: readonly Address[],
@@ -32,7 +32,7 @@ export function authorizerFor(
 
 type BadRow = { row: VoucherClaim; why: string };
 
-/** Finds the rows that would revert a claim, by halves. */
+/** Finds the rows that would revert a claim, by bisection. */
 async function findBad(source: ChannelSource, rows: readonly VoucherClaim[]): Promise<readonly BadRow[]> {
   const [first] = rows;
   if (first === undefined) return [];
@@ -61,17 +61,17 @@ export function claimReverts(why: string): Invalid {
 
 const tooDear = "costs more than one transaction may";
 
-/** As many rows, from the first on, as a transaction holds; one at least. */
+/** The first rows that fit into one transaction; at least one. */
 function firstFitting(rows: readonly VoucherClaim[], fits: FitsTransaction): readonly VoucherClaim[] {
   let count = rows.length;
   while (count > 1 && !fits(rows.slice(0, count))) count = Math.ceil(count / 2);
   return rows.slice(0, count);
 }
 
-/** Returns true if a claim of these rows costs no more than one transaction may. */
+/** Returns true if a claim of these rows stays below the cost limit of a transaction. */
 export type FitsTransaction = (rows: readonly VoucherClaim[]) => boolean;
 
-/** How much more each row claims: 0 of what is claimed already, and where another row of the channel claims more. */
+/** The additional amount that each row claims: 0 if it is claimed already, or if another row of its channel claims more. */
 function gainsOf(
   claims: readonly VoucherClaim[],
   ids: readonly Hex[],
@@ -89,8 +89,8 @@ function gainsOf(
 }
 
 /**
- * The claim as it is sent: its rows, or if the facilitator signs those that are due and good. If a transaction does not hold all of
- * them, a repeat claims the next ones.
+ * Returns the claim to send. If the shop has signed it, it has all rows. If the facilitator signs, it has the rows that are
+ * due and valid, as many as fit into one transaction; sending the request again claims the next ones.
  */
 export async function planClaim(
   source: ChannelSource,
@@ -105,7 +105,7 @@ export async function planClaim(
   const due = claims.filter((_, index) => (gains[index] ?? 0n) > 0n);
   if (due.length === 0) {
     const nothing = "Nothing is left to claim: every row is claimed already";
-    // Nobody need sign anything for that.
+    // The situation differs from the reason's usual one: there is nothing to sign again.
     return { ...channelInvalid("cumulative_below_claimed", nothing), situation: "balance_too_small" };
   }
   const planFor = (rows: readonly VoucherClaim[], by: Hex, rejected: RejectedClaim[]): SignedPayment => {
@@ -119,7 +119,7 @@ export async function planClaim(
     };
     return withPayload(payment, payload);
   };
-  /** Looks at the state before it simulates: rows without a deposit cost nothing to make, and many simulations to find. */
+  /** Checks the state before simulating: rows without a deposit are free to make, but take many simulations to find. */
   const findAllBad = async (): Promise<readonly BadRow[]> => {
     const seen = due.flatMap((row): BadRow | [] => {
       const { balance = 0n } = states[claims.indexOf(row)] ?? {};

@@ -3,7 +3,7 @@ import { channelInvalid } from "../../protocol/channel-reasons.ts";
 import type { SignedPayment } from "../../protocol/signed-payment.ts";
 import { payoutOf } from "./payloads.ts";
 
-/** The payout as it is sent, where something is owed. */
+/** Returns the payout to send, or the refusal if nothing is owed. */
 export function planPayout(payment: SignedPayment): SignedPayment | Invalid {
   return payoutOf(payment).owed === 0n
     ? channelInvalid("nothing_to_settle", `Nothing is owed to ${payment.payTo}`)

@@ -8,8 +8,8 @@ import { authorizerFor } from "./plan-claim.ts";
 import { refuseVoucherSignature } from "./vouchers.ts";
 
 /*
- * Refunds give a buyer what is left of a channel. What was charged and not claimed yet is claimed before, in the same transaction: it
- * would be gone otherwise.
+ * Refunds pay a buyer what is left in a channel. Charges that are not claimed yet are claimed first, in the same transaction:
+ * otherwise the refund would take them.
  */
 
 /** Refuses a refund that would revert. */
@@ -17,7 +17,7 @@ export function refundReverts(why: string): Invalid {
   return channelInvalid("refund_simulation_failed", `The refund would revert on chain: ${why}`);
 }
 
-/** The refund as it is sent: with the signatures that its shop has left to the facilitator, and with the claims that do something. */
+/** Returns the refund to send: with the signatures that its shop leaves to the facilitator, and without pointless claims. */
 export async function planRefund(
   source: ChannelSource,
   payment: SignedPayment,
@@ -55,16 +55,16 @@ export async function planRefund(
     ...signed,
     claims: gain === 0n ? [] : claims,
     ids: gain === 0n ? [] : claims.map(() => id),
-    // The contract passes over rows that claim no more than one before them.
+    // The contract skips rows that claim no more than an earlier one.
     gains: claims.map((claim) => (claim === largest ? gain : 0n)),
     refunds: refund.amount < free ? refund.amount : free,
   };
   return withPayload(payment, payload);
 
-  /** The signatures that the shop has left to the facilitator. */
+  /** Adds the signatures that the shop leaves to the facilitator. */
   function sign(): Pick<RefundPayload, "signature" | "claimSignature" | "amount"> | Invalid {
     const { signature, claimSignature } = refund;
-    // Whoever sees the signature can have it refunded without the claim: never more than what the claim leaves.
+    // Anyone who sees the signature can submit the refund without the claim, so never sign more than the claim leaves.
     const amount = signature === "0x" && free < refund.amount ? free : refund.amount;
     const needsClaim = gain > 0n && claimSignature === "0x";
     if (signature !== "0x" && !needsClaim) return { signature, claimSignature, amount };

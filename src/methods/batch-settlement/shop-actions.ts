@@ -6,10 +6,10 @@ import { channelId } from "./channel.ts";
 import { mostClaims } from "./payloads.ts";
 
 /*
- * The requests by which a shop claims, refunds and has itself paid, from the channels that the public package's file storage keeps.
+ * The requests with which a shop claims, refunds and gets paid, built from the channels in the public package's file storage.
  */
 
-/** A channel as the public package keeps it for a shop: its newest voucher, and how much of that was charged. */
+/** A channel as the public package stores it for a shop: its newest voucher, and how much of it was charged. */
 const storedChannelSchema = z.object({
   channelId: bytes32,
   channelConfig: z.object({
@@ -25,16 +25,16 @@ const storedChannelSchema = z.object({
   signedMaxClaimable: uint256String,
   signature,
   totalClaimed: uint256String,
-  /** A purchase that is being served, until when, in unix milliseconds. */
+  /** Set while a purchase is being served; `expiresAt` is in unix milliseconds. */
   pendingRequest: z.object({ expiresAt: z.number() }).optional(),
 });
 
 type Chain = Pick<Network, "name" | "caip2" | "chainId">;
 
-/** A channel of a shop, on the network that its id is of. */
+/** A shop's channel, with the network that its id belongs to. */
 export type StoredChannel = z.infer<typeof storedChannelSchema> & { network: Chain };
 
-/** Reads a channel of a shop; undefined for anything else, and for a channel of another network. */
+/** Reads a shop's channel; undefined for anything else, including a channel on another network. */
 export function readStoredChannel(value: unknown, networks: readonly Chain[]): StoredChannel | undefined {
   const { data } = storedChannelSchema.safeParse(value);
   if (data === undefined) return undefined;
@@ -45,7 +45,7 @@ export function readStoredChannel(value: unknown, networks: readonly Chain[]): S
 
 type ShopTerms = { amount?: string; maxTimeoutSeconds?: number; extra?: object };
 
-/** The body of a request about channels, by default with the bare requirements that public shops send. */
+/** Builds the body of a channel request, by default with the minimal requirements that public shops send. */
 export function shopRequest(
   { caip2 }: Pick<Network, "caip2">,
   { receiver, token }: { receiver: Address; token: Address },
@@ -65,7 +65,7 @@ export function shopRequest(
   return { x402Version: 2, paymentPayload, paymentRequirements: requirements };
 }
 
-/** Asks to be paid what was claimed. */
+/** Builds the request to pay out what was claimed. */
 export function settleRequest(network: Pick<Network, "caip2">, shop: { receiver: Address; token: Address }) {
   return shopRequest(network, shop, { type: "settle", ...shop });
 }
@@ -82,7 +82,7 @@ const voucherOf = ({ channelId, signedMaxClaimable, signature }: StoredChannel) 
   signature,
 });
 
-/** Claims what was charged: each batch is of channels of one shop on one network, which one authorizer claims. */
+/** Builds the requests that claim what was charged. Each has channels with the same network, shop, token and authorizer. */
 export function claimRequests(channels: readonly StoredChannel[]) {
   const batches = Map.groupBy(
     channels,
@@ -103,7 +103,7 @@ export function claimRequests(channels: readonly StoredChannel[]) {
   });
 }
 
-/** Has the service read a channel, for its refund. */
+/** Builds the request that reads a channel's state before its refund. */
 export function refundQuestion(stored: StoredChannel) {
   const { network, channelConfig } = stored;
   const { receiverAuthorizer, withdrawDelay } = channelConfig;
@@ -111,20 +111,20 @@ export function refundQuestion(stored: StoredChannel) {
   return shopRequest(network, channelConfig, payload, { extra: { receiverAuthorizer, withdrawDelay } });
 }
 
-/** The state of a channel in answers. */
+/** The state of a channel in responses. */
 const channelStateSchema = z.object({
   balance: uint256String,
   totalClaimed: uint256String,
   refundNonce: uint256String,
 });
 
-/** Reads `extra` of the answer to {@link refundQuestion}; undefined when it is no state. */
+/** Reads the `extra` of the response to {@link refundQuestion}; undefined if it is not a channel state. */
 export const readState = (extra: unknown) => channelStateSchema.safeParse(extra).data;
 
 /**
- * Gives the payer of a channel back what was not charged, and claims the rest.
+ * Builds the request that refunds to the payer what was not charged, and claims the rest.
  *
- * @returns undefined when nothing is left
+ * @returns undefined if nothing is left to refund
  */
 export function refundRequest(stored: StoredChannel, state: z.infer<typeof channelStateSchema>) {
   const { network, channelConfig, chargedCumulativeAmount: charged } = stored;
@@ -141,7 +141,7 @@ export function refundRequest(stored: StoredChannel, state: z.infer<typeof chann
   });
 }
 
-/** Each channel once, as it was charged last: a copy that is older would give away what was sold since. */
+/** Keeps the newest copy of each channel. An older copy would refund purchases that were charged since. */
 export function newestOf(channels: readonly StoredChannel[]): StoredChannel[] {
   const newest = new Map<string, StoredChannel>();
   for (const one of channels) {
@@ -153,6 +153,6 @@ export function newestOf(channels: readonly StoredChannel[]): StoredChannel[] {
   return [...newest.values()];
 }
 
-/** A channel by its id. */
+/** Finds a channel by its id. */
 export const findStored = (channels: readonly StoredChannel[], id: Hex) =>
   channels.find(({ channelId }) => channelId.toLowerCase() === id.toLowerCase());

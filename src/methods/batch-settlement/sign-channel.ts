@@ -20,23 +20,23 @@ import {
 import { batchSettlementAddress, erc3009CollectorAddress, permit2CollectorAddress } from "./contracts.ts";
 
 /*
- * Signs for buyers: `paymentPayload.payload` of a deposit, a voucher and a refund, as the public client writes them.
+ * Signs deposits, vouchers and refund requests for buyers, in the `paymentPayload.payload` format of the public client.
  * Runs in a browser.
  */
 
 /** The payer of a channel. If it is a wallet, its owner's key signs the vouchers. */
 export type ChannelPayer = { address: Address; owner?: Address | undefined };
 
-/** The terms of an offer that determine a channel. `extra` has `receiverAuthorizer` and `withdrawDelay`. */
+/** The terms of an offer that define a channel. `extra` has `receiverAuthorizer` and `withdrawDelay`. */
 export type ChannelOffer = { asset: Pick<Asset, "address">; payTo: Address; extra: unknown };
 
-/** The salt of a buyer's only channel with a shop, which a buyer without memory finds again. */
+/** The salt of a buyer's only channel with a shop; fixed, so that a stateless buyer finds the channel again. */
 export const usualSalt: Hex = `0x${"00".repeat(32)}`;
 
 /**
- * The channel by which a payer accepts an offer.
+ * The config of the channel that a payer uses for an offer.
  *
- * @throws {KitError} when the offer names nobody who may claim, or a delay that the contract refuses
+ * @throws {KitError} if the offer has no receiverAuthorizer, or a withdrawDelay that the contract refuses
  */
 export function configFor(
   { address: payer, owner: payerAuthorizer = payer }: ChannelPayer,
@@ -60,7 +60,7 @@ export function configFor(
   return { payer, payerAuthorizer, receiver, receiverAuthorizer, token: asset.address, withdrawDelay, salt };
 }
 
-/** A message in both forms that signers take. */
+/** A message in the two forms that signers accept: a digest, and typed data. */
 type Message = {
   digest: Hex;
   domain: { name: string; version?: string; chainId: number; verifyingContract: Address };
@@ -69,7 +69,7 @@ type Message = {
   message: Record<string, unknown>;
 };
 
-/** The name and the members of an encoded type: `Voucher(bytes32 channelId,uint128 maxClaimableAmount)`. */
+/** Parses an encoded type, such as `Voucher(bytes32 channelId,uint128 maxClaimableAmount)`, into its name and fields. */
 function readType(encoded: string) {
   const [primaryType = "", members = ""] = encoded.slice(0, -1).split("(");
   const fields = members.split(",").map((member) => {
@@ -90,10 +90,10 @@ function sign(signer: PaymentSigner, { digest, domain, types, message }: Message
   });
 }
 
-/** A voucher as payloads have it. */
+/** A voucher in the format of payloads. */
 export type WrittenVoucher = { channelId: Hex; maxClaimableAmount: string; signature: Hex };
 
-/** Signs that so much may be claimed from a channel in all, in the token's smallest unit. */
+/** Signs the total that may be claimed from a channel, in the token's smallest unit. */
 async function signVoucher(
   signer: PaymentSigner,
   config: ChannelConfig,
@@ -107,21 +107,21 @@ async function signVoucher(
     types: [channelTypes.voucher],
     message: { channelId: id, maxClaimableAmount },
   });
-  // The contract knows no wallets that are not deployed yet.
+  // The contract does not support undeployed wallets.
   const signature = tokenSignature(signed);
   return { channelId: id, maxClaimableAmount: `${maxClaimableAmount}`, signature };
 }
 
-/** A purchase on a channel. `max` is all that was charged before and the price, in the token's smallest unit. */
+/** A purchase on a channel. `max` is the total charged before plus the price, in the token's smallest unit. */
 export type ChannelPurchase = { config: ChannelConfig; chainId: number; max: bigint };
 
-/** Signs a purchase from what was deposited before. */
+/** Signs a purchase that earlier deposits pay for. */
 export async function signPurchase(signer: PaymentSigner, { config, chainId, max }: ChannelPurchase) {
   const voucher = await signVoucher(signer, config, chainId, max);
   return { type: "voucher", channelConfig: config, voucher } as const;
 }
 
-/** Asks for the rest of a channel, or for `amount` of it. `max` is what was charged in all. */
+/** Signs a request for a refund of all that is left in a channel, or of `amount`. `max` is the total charged. */
 export async function signRefund(
   signer: PaymentSigner,
   { config, chainId, max }: ChannelPurchase,
@@ -132,9 +132,7 @@ export async function signRefund(
   return { type: "refund", channelConfig: config, voucher, ...partial } as const;
 }
 
-/**
- * How much to deposit for a purchase: what the shop suggests, or five times the price, and at least what is missing.
- */
+/** How much to deposit for a purchase: the shop's suggestion or five times the price, but at least what is missing. */
 export function depositFor(price: bigint, extra: unknown, missing: bigint): bigint {
   const announced = propertyOf(extra, "minDeposit");
   const suggested = typeof announced === "string" ? (parseUint256(announced) ?? 0n) : 0n;
@@ -145,14 +143,13 @@ export function depositFor(price: bigint, extra: unknown, missing: bigint): bigi
 /** A deposit: `amount` in the token's smallest unit, times in unix seconds. */
 export type DepositTerms = {
   asset: Pick<Asset, "address" | "name" | "version">;
-  /** How the tokens move. */
   transfer: "eip3009" | "permit2";
   amount: bigint;
-  /** Exclusive by EIP-3009, inclusive by Permit2. */
+  /** Exclusive with EIP-3009, inclusive with Permit2. */
   validBefore: bigint;
-  /** Exclusive; 0 by default. Permit2 knows none. */
+  /** Exclusive. Default: 0. Not used with Permit2. */
   validAfter?: bigint;
-  /** The salt of the nonce, or Permit2's nonce; random by default. */
+  /** The salt of the nonce, or Permit2's nonce. Default: random. */
   salt?: Hex | undefined;
 };
 
@@ -182,10 +179,10 @@ function writeDeposit(
 
 type Deposit = { message: Message; written(signature: Hex): object };
 
-/** A salt that no other channel or deposit has. */
+/** A random salt for a new channel or deposit. */
 export const randomSalt = () => toHex(globalThis.crypto.getRandomValues(new Uint8Array(32)));
 
-/** The authorization by EIP-3009, whose payee is the collector. */
+/** The EIP-3009 authorization of a deposit; its payee is the collector. */
 function authorization(
   { config, chainId }: ChannelPurchase,
   { asset, amount, validBefore, validAfter = 0n, salt = randomSalt() }: DepositTerms,
@@ -207,7 +204,7 @@ function authorization(
   };
 }
 
-/** The permit of Permit2, whose spender is the collector. */
+/** The Permit2 permit of a deposit; its spender is the collector. */
 function permit(
   { config, chainId }: ChannelPurchase,
   { amount, validBefore: deadline, salt = randomSalt() }: DepositTerms,
@@ -229,7 +226,7 @@ function permit(
   };
 }
 
-/** A deposit for an offer that is well formed and not signed: of nobody, with signatures of zeros. */
+/** An example of a deposit for an offer: well formed but not signed, from the zero address, with signatures of zeros. */
 export function exampleDeposit(offer: ChannelOffer, chainId: number, transfer: DepositTerms["transfer"]) {
   const config = configFor({ address: zeroAddress }, offer);
   const asset = { ...offer.asset, name: "", version: "" };

@@ -11,11 +11,11 @@ import { type ChannelConfig, type Voucher, voucherDigest, voucherKeyOf } from ".
 import { type ChannelSource, type ChannelState, readChannel, stateJson } from "./channel-source.ts";
 import { depositOf, voucherOf } from "./payloads.ts";
 
-/* Judges what buyers send: vouchers, and the deposits that bring their first. */
+/* Judges what buyers send: vouchers, and deposits with their first voucher. */
 
 /**
- * Why the contract would not take a voucher's signature: by plain ECDSA of the channel's key, or where it has none by the payer's
- * account or its code. It knows no wallets that are not deployed yet.
+ * Why the contract would not accept a voucher's signature. It accepts plain ECDSA by the channel's key or, without such a
+ * key, a signature by the payer's account or its code. It does not support undeployed wallets.
  */
 export async function refuseVoucherSignature(
   source: Pick<ChannelSource, "network" | "askWallet" | "recover">,
@@ -25,7 +25,7 @@ export async function refuseVoucherSignature(
 ): Promise<Invalid | undefined> {
   const digest = voucherDigest(id, maxClaimableAmount, source.network.chainId);
   const key = voucherKeyOf(config);
-  // Where there is code it decides, even if the account's key has signed (EIP-7702).
+  // If the account has code, the code decides, even if the account's key has signed (EIP-7702).
   const proof = key === undefined ? await source.askWallet(config.payer, digest, signature) : "no_code";
   const signer = source.recover(digest, signature);
   const isSigned = signer !== undefined && sameAddress(signer, key ?? config.payer) && hasUsualV(signature);
@@ -34,12 +34,12 @@ export async function refuseVoucherSignature(
   return channelInvalid("voucher_signature", ` is not that of ${by} over the voucher`, "voucher.signature");
 }
 
-/** The contract takes 27 and 28 alone. */
+/** Returns true if v is 27 or 28: the contract accepts no other values. */
 export function hasUsualV(signature: Hex): boolean {
   return /(1b|1c)$/i.test(signature);
 }
 
-/** Why a voucher covers too little, or more than the channel holds. `balance` is what the channel will have. */
+/** Refuses a voucher for too little, or for more than the channel holds. `balance` includes a deposit that comes first. */
 function refuseAmount(
   { maxClaimableAmount }: Voucher,
   { balance, totalClaimed, price }: Pick<ChannelState, "balance" | "totalClaimed"> & { price: bigint },
@@ -57,7 +57,7 @@ function refuseAmount(
   return channelInvalid("cumulative_below_claimed", fact, at);
 }
 
-/** Judges a voucher of a channel that has a deposit, or a buyer's wish to have the rest of it back. */
+/** Judges a voucher for a channel that has a balance, or a buyer's refund request. */
 export async function judgeVoucher(
   source: ChannelSource,
   payment: SignedPayment,
@@ -79,22 +79,22 @@ export async function judgeVoucher(
   return little ?? { extra: stateJson(channelId, state) };
 }
 
-/** The payer's means for a deposit, in the token's smallest unit. `allowance` is that of Permit2, where no approval comes first. */
+/** The payer's funds, in the token's smallest unit. `allowance` is Permit2's; undefined if an approval comes first. */
 export type DepositFacts = {
   /** True if the deposit's authorization was used. */
   used: boolean;
-  /** True if a transaction is known that made the deposit. */
+  /** True if the transaction that made the deposit is known. */
   isDone: boolean;
   balance: bigint;
   allowance?: bigint | undefined;
-  /** Why the approval of Permit2 that came with it is refused. */
+  /** The refusal of the Permit2 approval that came with it. */
   unapproved?: Invalid | undefined;
 };
 
 /**
- * Judges a deposit: its voucher has to be good too, and to cover what the seller asks for.
+ * Judges a deposit. Its voucher must be valid too, and cover the seller's price.
  *
- * @param readFacts asked once its voucher is signed well
+ * @param readFacts only called if the voucher's signature is valid
  */
 export async function judgeDeposit<Facts extends DepositFacts>(
   source: ChannelSource,
@@ -106,7 +106,7 @@ export async function judgeDeposit<Facts extends DepositFacts>(
   const { channelId } = voucher;
   const wrong = await refuseVoucherSignature(source, channelId, config, voucher);
   if (wrong !== undefined) return wrong;
-  // What the payer has is that of the newest block, as for other payments.
+  // The payer's funds are read at the newest block, as for other payments.
   const [state, facts] = await Promise.all([readChannel(source, channelId, "confirmed"), readFacts()]);
   const { used, isDone, balance } = facts;
   const { limit } = payment;
@@ -120,7 +120,7 @@ export async function judgeDeposit<Facts extends DepositFacts>(
   return wanting ?? { facts, extra: stateJson(channelId, state) };
 }
 
-/** Why Permit2 may not take a deposit. */
+/** Refuses a deposit that Permit2 is not allowed to take. */
 function refuseUnapproved(
   payment: SignedPayment,
   { allowance, unapproved }: DepositFacts,
@@ -139,7 +139,7 @@ function refuseUnapproved(
       );
 }
 
-/** What the state of the chain has against a deposit, by either way. */
+/** The refusals of a deposit by the chain's state, for both kinds of deposit. */
 export const depositStateRefusals: StateRefusals = (...given) => [
   ...usualStateRefusals(...given),
   refuseAllowance(...given),

@@ -33,7 +33,7 @@ export type Authorization = {
   nonce: Hex;
 };
 
-/** EIP-712 types of the message, in the form that wallets and viem take. */
+/** EIP-712 types of the message, in the format of wallets and viem. */
 export const transferWithAuthorizationTypes = {
   TransferWithAuthorization: [
     { name: "from", type: "address" },
@@ -53,12 +53,12 @@ export const authorizationTypehashes = {
   ReceiveWithAuthorization: keccak256Text(`ReceiveWithAuthorization(${members})`),
 } as const;
 
-/** The EIP-712 digest that the payer's signature is over. */
+/** The EIP-712 digest that the payer signs. */
 export function authorizationDigest(separator: Hex, authorization: Authorization, typehash?: Hex): Hex {
   return digestUnder(separator, authorizationHash(authorization, typehash));
 }
 
-/** The EIP-712 hash of an authorization, whatever the domain. */
+/** The EIP-712 struct hash of an authorization. */
 export function authorizationHash(
   { from, to, value, validAfter, validBefore, nonce }: Authorization,
   typehash: Hex = authorizationTypehashes.TransferWithAuthorization,
@@ -79,7 +79,7 @@ export type AuthorizationSigner = {
   }): Promise<Hex>;
 };
 
-/** An {@link AuthorizationSigner} from a function that signs digests. */
+/** Creates an {@link AuthorizationSigner} from a function that signs digests. */
 export function createDigestSigner(address: Address, sign: (digest: Hex) => Hex): AuthorizationSigner {
   return {
     address,
@@ -90,19 +90,19 @@ export function createDigestSigner(address: Address, sign: (digest: Hex) => Hex)
   };
 }
 
-/** The message a payer signs; times are unix seconds, `value` is in the asset's smallest unit. */
+/** The terms that a payer signs; times are unix seconds, `value` is in the asset's smallest unit. */
 export type AuthorizationTerms = {
   asset: Pick<Asset, "name" | "version" | "address">;
   chainId: number;
   to: Address;
   value: bigint;
-  /** Exclusive lower bound; 0 by default: valid at once. */
+  /** Exclusive lower bound. Default: 0, valid at once. */
   validAfter?: bigint;
   /** Exclusive upper bound. */
   validBefore: bigint;
-  /** 32 bytes; random by default. */
+  /** 32 bytes. Default: random. */
   nonce?: Hex | undefined;
-  /** The payer, when it is not the signer itself: a smart wallet that the signer controls. */
+  /** The payer, if it is a smart wallet that the signer controls. */
   from?: Address;
 };
 
@@ -117,7 +117,7 @@ const wantedTerms: Readonly<Record<keyof AuthorizationTerms, Wanted>> = {
   from: aText,
 };
 
-/** The kind of value that each member of an authorization takes, besides the payer. */
+/** The type of each field of an authorization, apart from the payer. */
 export const authorizationMembers: Readonly<Record<keyof Omit<Authorization, "from">, Wanted>> = {
   to: aText,
   value: aUint256,
@@ -141,7 +141,7 @@ const aSigner: Wanted = {
  *   value: 10_000n, validBefore: BigInt(Math.floor(Date.now() / 1000) + 60),
  * });
  *
- * @throws ConfigurationError, a KitError, when a term is missing, misspelt or of the wrong kind
+ * @throws ConfigurationError, a KitError, if a term is missing, misspelled or of the wrong type
  */
 export async function signAuthorization(
   signer: AuthorizationSigner,
@@ -167,7 +167,7 @@ export async function signAuthorization(
   return { authorization, signature };
 }
 
-/** An authorization as JSON carries it: integers as decimal strings. */
+/** An authorization for JSON, with integers as decimal strings. */
 export function authorizationJson(authorization: Authorization): Record<keyof Authorization, string> {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   return {

@@ -22,10 +22,10 @@ import {
   signAuthorization,
 } from "./authorization.ts";
 
-/** The method name of payments by EIP-3009. */
+/** The method name of EIP-3009 payments. */
 export const exactEip3009 = "exact-eip3009";
 
-/** Reads `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
+/** Reads `paymentPayload.payload` of scheme "exact" on EVM networks; the same in both versions. */
 function readPayload(payload: Part, asset: Address): SignedPayment {
   const signature = readSignature(payload, "signature");
   const part = readInner(payload, "authorization");
@@ -40,7 +40,7 @@ function readPayload(payload: Part, asset: Address): SignedPayment {
   return paymentOf(asset, { authorization, signature });
 }
 
-/** A signed authorization as the payment that it is. Both of its bounds are exclusive. */
+/** Converts a signed authorization, whose time bounds are both exclusive, to a payment. */
 export function paymentOf(
   asset: Address,
   { authorization, signature }: { authorization: Authorization; signature: Hex },
@@ -60,7 +60,7 @@ export function paymentOf(
   };
 }
 
-/** The message that was signed for a payment. */
+/** The signed message of a payment. */
 export function authorizationOf({
   payer,
   payTo,
@@ -78,7 +78,7 @@ export function authorizationOf({
   };
 }
 
-/** `paymentPayload.payload` of a signed authorization, as public clients write it. */
+/** Writes `paymentPayload.payload` for a signed authorization, as public clients do. */
 function writePayload(
   authorization: Authorization,
   signature: Hex,
@@ -86,7 +86,7 @@ function writePayload(
   return { signature, authorization: authorizationJson(authorization) };
 }
 
-/** A signed payment and what it is for; `amount` in the asset's smallest unit. */
+/** A signed payment and the terms that it pays for; `amount` in the asset's smallest unit. */
 export type PaymentParts = Omit<
   RequirementParts,
   "description" | "maxTimeoutSeconds" | "scheme" | "extra"
@@ -95,12 +95,12 @@ export type PaymentParts = Omit<
   signature: Hex;
 };
 
-/** The body of a verify or settle call, as public clients and servers of the given version write it. */
+/** Builds the body of a verify or settle call, as public clients and servers of the given version write it. */
 export function buildPaymentRequest(parts: PaymentParts): WrittenRequest {
   return buildBody(parts, writePayload(parts.authorization, parts.signature));
 }
 
-/** The members of EIP-3009, as messages name them. Both bounds are outside of the window. */
+/** The names of an authorization's fields in messages. Both time bounds are exclusive. */
 export const eip3009Words: PaymentWords = {
   payer: "authorization.from",
   nonce: "authorization.nonce",
@@ -122,7 +122,7 @@ export const eip3009StateRefusals: StateRefusals = (facts, one) => [
   ...usualStateRefusals(facts, one),
 ];
 
-/** Scheme "exact" by EIP-3009 `TransferWithAuthorization`: what both versions of the protocol pay with. */
+/** Scheme "exact" with EIP-3009 `TransferWithAuthorization`, in both versions of x402. */
 export const exactEip3009Method: Method<"exact", "eip3009"> = {
   name: exactEip3009,
   scheme: "exact",
@@ -149,14 +149,14 @@ export const exactEip3009Method: Method<"exact", "eip3009"> = {
   extra: ({ assets }) => (assets.some((asset) => isPaidBy(asset, "eip3009")) ? {} : undefined),
 
   async describeWrongSignature(payment, right, recover) {
-    // Most pages never need it.
+    // Loaded lazily: most pages never need it.
     const { describeWrongSignature } = await import("./explain-eip3009.ts");
     const signed = { authorization: authorizationOf(payment), signature: payment.signature };
     return describeWrongSignature(signed, right, recover);
   },
 
   async describe(payment) {
-    // Only people's eyes need it.
+    // Loaded lazily: only needed for display.
     const { describeAuthorization } = await import("./explain-eip3009.ts");
     return describeAuthorization(authorizationOf(payment));
   },

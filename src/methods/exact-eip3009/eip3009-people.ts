@@ -67,7 +67,7 @@ export const eip3009ForPeople: MethodForPeople = {
   },
 };
 
-/** Checks whether `extra` of requirements names the token as it names itself: clients sign for what stands there. */
+/** Checks that the `extra` of requirements has the token's own name and version: clients sign for these values. */
 export function explainExtra(
   at: string,
   extra: unknown,
@@ -95,7 +95,7 @@ function explainSignature(
 ): Finding[] {
   const { signature } = payment;
   if (isErc6492(signature)) {
-    // What only the chain can say, where the facilitator calls the factory, as on local chains.
+    // If the facilitator calls this factory, as on local chains, only the chain can tell.
     const factory = unwrapErc6492(signature)?.factory;
     const isCalled = factory !== undefined && sameAddress(factory, create2Deployer);
     return isCalled ? [] : [finding("undeployed-wallet", at)];
@@ -151,7 +151,7 @@ function explainSignature(
 
 type Changed = "to" | "value" | "validAfter" | "validBefore";
 
-/** Variants of the authorization, each with one member as it may have been signed. */
+/** Variants of the authorization, each with one field changed to a value that may have been signed. */
 function otherValues(
   authorization: Authorization,
   { payTo, amount }: SignatureContext["requirements"],
@@ -174,10 +174,11 @@ const names = ["USD Coin", "USDC", "USD Coin (PoS)", "Bridged USDC", "USD Base C
 const versions = ["2", "1"];
 
 /**
- * The domains that a payer may have signed for by mistake, the likeliest first, because the first match is reported: those
- * that the service tries, and then others. Some 100: each costs a recovery of 0.06 ms, and all combinations would be thousands.
+ * The domains that a payer may have signed for by mistake, the most likely first, because the first match is reported: those
+ * that the service tries, then others. About 100, because each costs a recovery of 0.06 ms; there are thousands of
+ * combinations.
  *
- * @param extra of the requirements, by which clients sign
+ * @param extra the `extra` of the requirements, which clients sign for
  */
 export function otherDomains(right: SignedDomain, extra?: unknown): readonly TriedDomain[] {
   const { asset, chainId } = right;
@@ -188,24 +189,24 @@ export function otherDomains(right: SignedDomain, extra?: unknown): readonly Tri
   const all: readonly TriedDomain[] = [
     ...(typeof name === "string" && typeof version === "string" ? [{ ...domain, name, version }] : []),
     ...likelyDomains(right),
-    // This token by another name or version.
+    // This token with another name or version.
     ...versions.flatMap((version) => names.map((name) => ({ ...domain, name, version }))),
-    // The network's own token where another is asked for.
+    // The network's own token, if the payment is in another one.
     ...(own === undefined
       ? []
       : [domainOf({ asset: own, chainId }), { ...domain, verifyingContract: own.address }]),
     ...others.flatMap(({ usdc, chainId: otherChain }) => [
-      // All of another network, perhaps by one wrong name or version.
+      // Another network's whole domain, perhaps with a wrong name or version.
       ...names.map((name) => domainOf({ asset: { ...usdc, name }, chainId: otherChain })),
       ...versions.map((version) => domainOf({ asset: { ...usdc, version }, chainId: otherChain })),
-      // Its token on this chain, by its own name or this token's, and this token on its chain.
+      // Its token on this chain, with its own name or this token's; and this token on its chain.
       domainOf({ asset: usdc, chainId }),
       { ...domain, verifyingContract: usdc.address },
       domainOf({ asset: { ...usdc, address: asset.address }, chainId: otherChain }),
     ]),
     ...Array.from(wellKnownChains.keys(), (other) => ({ ...domain, chainId: other })),
     ...siblingTokens.map(({ address: verifyingContract }) => ({ ...domain, verifyingContract })),
-    // What libraries make of a domain with one member alone.
+    // Domains with a single field, as some libraries build them.
     { name: domain.name },
     { chainId: domain.chainId },
     { verifyingContract: domain.verifyingContract },

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { address, bytes32, signature, uint256String } from "../../protocol/primitives.ts";
 import { faults } from "../../protocol/wire-values.ts";
 
-/** `paymentPayload.payload` of scheme "exact" on EVM networks, the same in both versions. */
+/** The schema of `paymentPayload.payload` for scheme "exact" on EVM networks; the same in both versions. */
 export const exactPayloadSchema = z
   .object(
     {

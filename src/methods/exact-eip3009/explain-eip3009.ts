@@ -22,9 +22,9 @@ import {
 } from "./authorization.ts";
 
 /**
- * Guesses the domain that a wrong signature of an account without code was made for, and how to fix it. The service does this
- * for each payment that it refuses: it tries only {@link likelyDomains}, at most 24 recoveries of some 0.06 ms, or 3 ms without
- * native code. `explain` and the studio, which serve a person, try some 100: see decision 0042.
+ * Guesses the domain that a wrong signature (by an account without code) was made for, and how to fix it. The service does
+ * this for each payment that it refuses, so it tries only {@link likelyDomains}: at most 24 recoveries of about 0.06 ms
+ * each, or 3 ms without native code. `explain` and the studio try about 100: see decision 0042.
  */
 export async function describeWrongSignature(
   { authorization, signature }: { authorization: Authorization; signature: Hex },
@@ -52,12 +52,12 @@ export async function describeWrongSignature(
     : `For these values it is the signature of ${checksumAddress(signer)}; ${likely.length} other domains were tried. ${advice["signed-by-another-key"]}`;
 }
 
-/** So many of the well-known chains are tried in a service. */
+/** The number of well-known chains that the service tries. */
 const likelyChains = 4;
 
 /**
- * The domains that the service tries, the likeliest first, at most 22: the token by the other name of USDC or version 1, all
- * of another network, another chain, each member left out, and a token that is taken for this one.
+ * The domains that the service tries, the most likely first, at most 22: the token with USDC's other name or version 1,
+ * another network's whole domain, another chain, each field left out, and tokens that are mistaken for this one.
  */
 export function likelyDomains(right: SignedDomain): readonly TriedDomain[] {
   const { asset, chainId } = right;
@@ -74,13 +74,13 @@ export function likelyDomains(right: SignedDomain): readonly TriedDomain[] {
       .map((other) => ({ ...domain, chainId: other })),
     ...others.map(({ usdc, chainId: other }) => domainOf({ asset: usdc, chainId: other })),
     ...memberNames.map((member) => ({ ...domain, [member]: undefined })),
-    // What clients sign of an offer without `extra`.
+    // Clients sign this for an offer without `extra`.
     { ...domain, name: undefined, version: undefined },
     ...siblingsOf(right),
   ];
 }
 
-/** The tokens of the same chain that are taken for this one. */
+/** The tokens on the same chain that are mistaken for this one. */
 function siblingsOf(right: SignedDomain): readonly TriedDomain[] {
   const { asset, chainId } = right;
   return siblingTokens
@@ -97,7 +97,7 @@ const kinds: Readonly<Record<keyof Authorization, SignedMember["kind"]>> = {
   nonce: "other",
 };
 
-/** The members of an authorization by the names that EIP-3009 gives them, in the order in which they are signed. */
+/** The fields of an authorization with their EIP-3009 names, in signing order. */
 export function describeAuthorization(authorization: Authorization): readonly SignedMember[] {
   const written = authorizationJson(authorization);
   return (Object.keys(kinds) as (keyof Authorization)[]).map((label) => ({

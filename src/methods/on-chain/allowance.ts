@@ -11,7 +11,7 @@ const selectors = {
 
 type Payer = Pick<SignedPayment, "asset" | "payer">;
 
-/** How much Permit2 may take of the payer's tokens. */
+/** The call that reads the payer's Permit2 allowance. */
 export function allowanceOf({ asset, payer }: Payer): ViewCall {
   return {
     target: asset,
@@ -19,12 +19,12 @@ export function allowanceOf({ asset, payer }: Payer): ViewCall {
   };
 }
 
-/** The payer's next nonce at the token for an approval by EIP-2612. */
+/** The call that reads the payer's next EIP-2612 nonce at the token. */
 export function nextApprovalOf({ asset, payer }: Payer): ViewCall {
   return { target: asset, data: `${selectors.nonces}${addressWord(payer)}` };
 }
 
-/** Both, as a diagnosis reads them: 0 of a token that does not answer. */
+/** Both as sources for a diagnosis; 0 if the token does not answer. */
 export function approvalSources(payer: Payer) {
   return {
     payerAllowance: orElse(amount(allowanceOf(payer)), 0n),

@@ -5,15 +5,15 @@ import { appendCodes, mergeCodes } from "../../protocol/builder-code.ts";
 import { type Address, type Hex, uintWord } from "../../protocol/hex.ts";
 import type { BatchLimits, SettleCall } from "./settling.ts";
 
-/** The facts about a network. */
+/** The network settings that encoding needs. */
 export type Contract = Pick<NetworkConfig, "facilitatorContract">;
 
-/** How payments are settled that may share a transaction. Gas is without that of calldata. */
+/** How to settle payments that may share a transaction. Gas excludes calldata. */
 export type Route = {
-  /** The call for a single payment, and the gas that it may need. */
+  /** The call for a single payment, and its gas limit. */
   alone(call: SettleCall, network: Contract): Omit<Transaction, "gas">;
   aloneGas: bigint;
-  /** The same for several: of the facilitator contract, with gas for all of them together, and for each. */
+  /** The call to the facilitator contract for several payments, with the base gas limit and the gas limit of each payment. */
   batch: {
     encode(asset: Address, calls: readonly SettleCall[], network: Contract): Hex;
     gas: bigint;
@@ -21,20 +21,20 @@ export type Route = {
   };
 };
 
-/** The most that one transaction may ask for (EIP-7825). */
+/** The maximum gas limit of a transaction (EIP-7825). */
 const transactionGasCap = 2n ** 24n;
 
-/** The most calldata of one transaction, in bytes: nodes take no transaction of more than 128 KiB in all. */
+/** The maximum calldata of a transaction, in bytes: nodes reject transactions of more than 128 KiB. */
 const mostCalldata = 64 * 1024;
 
-/** The bytes that a payment adds to a batch besides the calldata that settles it alone: its group and its position in it. */
+/** The bytes that a payment adds to a batch besides its own calldata: its group and its offset. */
 const batchPaymentBytes = 4 * 32;
 
-/** Makes the transactions of a payment method, by the route of each payment; those of a batch have the same. */
+/** Creates the transaction functions of a payment method. All payments of a batch must have the same route. */
 export function createTransactions(routeOf: (call: SettleCall, network: Contract) => Route) {
   const settledAlone = new WeakMap<SettleCall, Transaction>();
 
-  /** Encoded once for each payment: it is simulated, priced and counted by it. */
+  /** Cached for each payment, because it is simulated, priced and counted with it. */
   function settleAlone(call: SettleCall, network: Contract): Transaction {
     let known = settledAlone.get(call);
     if (known === undefined) {
@@ -66,8 +66,8 @@ export function createTransactions(routeOf: (call: SettleCall, network: Contract
     },
 
     /**
-     * {@link Settling.count}: by number, by calldata, by the gas that they may need, which is not cut down to what a transaction
-     * may ask for, and by cost.
+     * {@link Settling.count}: limited by number, calldata, gas and cost. The gas here is not capped at the maximum of a
+     * transaction.
      */
     count(calls: readonly SettleCall[], network: Contract, limits: BatchLimits): number {
       let bytes = 0;
@@ -91,10 +91,10 @@ export function createTransactions(routeOf: (call: SettleCall, network: Contract
 /** The digits of one ABI word. */
 export const wordDigits = 64;
 
-/** The offset of something, counted in digits so far, as the word that points to it. */
+/** The ABI word for an offset in hex digits. */
 export const offset = (digits: number) => uintWord(BigInt(digits / 2));
 
-/** An array of elements of varying length: how many, where each begins (counted from behind that), and they. */
+/** ABI-encodes an array of dynamic elements: the length, the offset of each element (from after the length), the elements. */
 export function encodeArray(elements: readonly string[]): string {
   let position = elements.length * wordDigits;
   let offsets = "";

@@ -6,7 +6,7 @@ import { signApprovalTransaction } from "../permit2/sign-approval-transaction.ts
 import { askNextApproval, askNextTransaction } from "./payer-state.ts";
 import type { ApprovingPayer } from "./settling.ts";
 
-/** Makes the extension with an approval of Permit2: signed for the token (EIP-2612), or as a transaction of the payer's. */
+/** Creates the extension with a Permit2 approval: a token permit (EIP-2612), or a transaction that the payer signs. */
 export async function bringApproval(
   kind: true | "transaction",
   payment: SignedPayment,

@@ -7,7 +7,7 @@ import { nonceMember } from "../method.ts";
 
 type Authorization = { from: Hex; value: bigint; validAfter: bigint; validBefore: bigint; nonce: Hex };
 
-/** The functions called on a token; not from the generated ABI, which is that of the mock. */
+/** The functions called on a token. Not taken from the generated ABI, which is the mock's. */
 const tokenAbi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
 ]);
@@ -15,9 +15,9 @@ const tokenAbi = parseAbi([
 type Permit2Payment = { payer: Hex; amount: bigint; validAfter: bigint; deadline: bigint; nonce: bigint };
 
 /**
- * The payments that a call moves; null for a call that moves none, such as a no-op.
+ * Decodes the payments that a call moves; null for a call that moves none, such as a no-op.
  *
- * @param to what is called: the facilitator contract, or the token itself
+ * @param to the called contract: the facilitator contract, or the token itself
  */
 export function decodeCall(to: Hex, input: Hex): CallView | null {
   const view = decodePayments(to, input);
@@ -40,7 +40,7 @@ function decodePayments(to: Hex, input: Hex): CallView | null {
   }
   if (functionName === "forwardReceivedWithPermit2") {
     const [asset, payment, recipient] = args;
-    // What it was signed for: `amount` is not looked at.
+    // The signed amount: the contract ignores `amount` here.
     const of = permitView({ ...payment, amount: payment.permitted }, recipient);
     return { name: functionName, asset, payments: [of] };
   }
@@ -60,7 +60,7 @@ function decodePayments(to: Hex, input: Hex): CallView | null {
   return { name: functionName, asset, payments };
 }
 
-/** Undefined for calldata of another contract. */
+/** Returns undefined for calldata of another contract. */
 function decode(data: Hex) {
   try {
     return decodeFunctionData({ abi: [...x402FacilitatorAbi, ...tokenAbi], data });
@@ -81,7 +81,7 @@ function viewOf(authorization: Authorization, recipient: Hex): CallView["payment
   };
 }
 
-/** The nonce is written as the ledger has it. Of its bounds the last one is inside, as it was signed. */
+/** The nonce has the ledger's format. The end of the window is inclusive, as signed. */
 function permitView(payment: Permit2Payment, recipient: Hex): CallView["payments"][number] {
   const { payer: from, amount: value, validAfter, deadline: validBefore, nonce } = payment;
   return viewOf({ from, value, validAfter, validBefore, nonce: `0x${uintWord(nonce)}` }, recipient);

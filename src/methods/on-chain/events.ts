@@ -3,13 +3,13 @@ import { decodeParameters } from "../../chain/revert.ts";
 import { type Address, addressWord, type Hex, keccak256Text, wordAt } from "../../protocol/hex.ts";
 
 /*
- * The events that prove what became of a payment: of the facilitator contract, which has some for EIP-3009 and some for Permit2,
- * and of tokens (EIP-3009, ERC-20). Permit2 itself says nothing of what it moves, and those of its proxies name no payment.
- * Decoded by hand, because loading viem's decoder takes longer than starting the service may. Tests hold topics and
- * decoding against the generated ABIs.
+ * The events that prove what happened to a payment: those of the facilitator contract, for EIP-3009 and for Permit2, and
+ * those of tokens (EIP-3009, ERC-20). Permit2 emits no event for transfers, and the events of its proxies name no payment.
+ * Decoded by hand, because loading viem's decoder would make the service start too slowly. Tests compare topics and
+ * decoding with the generated ABIs.
  */
 
-/** The first topic of each. */
+/** The first topic of each event. */
 export const settledTopic = keccak256Text("Settled(address,address,bytes32,address,uint256)");
 const settlementFailedTopic = keccak256Text("SettlementFailed(address,address,bytes32,bytes)");
 export const forwardedTopic = keccak256Text("Forwarded(address,address,bytes32,address,uint256)");
@@ -24,13 +24,13 @@ export const transferTopic = keccak256Text("Transfer(address,address,uint256)");
 
 export type AuthorizationRef = { token: Address; payer: Address; authorizationNonce: Hex };
 
-/** Those of the facilitator contract. */
+/** The events of the facilitator contract. */
 type PayoutName = "Settled" | "Forwarded" | "Permit2Settled" | "Permit2Forwarded";
 type FailureName = "SettlementFailed" | "Permit2SettlementFailed";
 
 type EventFields =
   | (AuthorizationRef & { name: PayoutName; recipient: Address; value: bigint })
-  /** `reason` is the revert data, cut short by the contract; `0x` when it cannot be read. */
+  /** `reason` is the revert data, truncated by the contract; `0x` if it cannot be read. */
   | (AuthorizationRef & { name: FailureName; reason: Hex })
   | (AuthorizationRef & { name: "AuthorizationUsed" | "AuthorizationCanceled" })
   | { name: "Transfer"; from: Address; to: Address; value: bigint };
@@ -38,7 +38,7 @@ type EventFields =
 /** A decoded event, and the contract that emitted it. Addresses and hex are in lower case. */
 export type PaymentEvent = EventFields & { emitter: Address; logIndex: number };
 
-/** Reads a log as one of these events; undefined when it is another, or not as its ABI says. */
+/** Decodes a log as one of these events; undefined if it is another event, or does not match its ABI. */
 export function decodeEvent({ address, topics, data, logIndex }: EventLog): PaymentEvent | undefined {
   const [topic, ...indexed] = topics.map(lowerCase);
   const emitter = lowerCase(address);
@@ -46,7 +46,7 @@ export function decodeEvent({ address, topics, data, logIndex }: EventLog): Paym
   return fields ? { ...fields, emitter, logIndex } : undefined;
 }
 
-/** The events of a transaction, in the order of its logs; none of one that was reverted. */
+/** The events of a transaction, in the order of its logs; empty if it reverted. */
 export function decodeEvents({ succeeded, logs }: Receipt): readonly PaymentEvent[] {
   return succeeded ? logs.flatMap((log) => decodeEvent(log) ?? []) : [];
 }
@@ -54,9 +54,8 @@ export function decodeEvents({ succeeded, logs }: Receipt): readonly PaymentEven
 export type TransferEvent = Extract<PaymentEvent, { name: "Transfer" }>;
 
 /**
- * The uses of authorizations (EIP-3009), each with what it moved. The token emits `AuthorizationUsed` and, with no call in between,
- * the `Transfer`: a pair that stands next to each other belongs together. An `AuthorizationCanceled` moves nothing, whatever stands
- * behind it.
+ * The used authorizations (EIP-3009), each with its transfer. The token emits `AuthorizationUsed` and then `Transfer` with no
+ * call in between, so two adjacent logs belong together. `AuthorizationCanceled` moves nothing, whatever follows it.
  */
 export function readUses(
   events: readonly PaymentEvent[],
@@ -71,7 +70,7 @@ export function readUses(
   });
 }
 
-/** An authorization as a key of maps and sets, the same in whatever casing it is written. */
+/** A key for maps and sets that identifies an authorization, regardless of the case of its hex. */
 export function authorizationKey({ token, payer, authorizationNonce }: AuthorizationRef): string {
   return `${token} ${payer} ${authorizationNonce}`.toLowerCase();
 }
@@ -79,7 +78,7 @@ export function authorizationKey({ token, payer, authorizationNonce }: Authoriza
 /** The padding before an address in a word. */
 const addressPadding = `0x${"0".repeat(24)}`;
 
-/** Reads the indexed fields (topics) and the data of an event, both in lower case. */
+/** Decodes the indexed fields (topics) and the data of an event, both in lower case. */
 type Decoder = (indexed: readonly Hex[], data: Hex, emitter: Address) => EventFields | undefined;
 
 const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
@@ -95,7 +94,7 @@ const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
     transferTopic,
     (indexed, data) => {
       const [from, to] = [readAddress(indexed[0]), readAddress(indexed[1])];
-      // With a third topic it is the transfer of a single thing (ERC-721).
+      // A transfer with a third indexed field is an ERC-721 transfer.
       if (from === undefined || to === undefined || indexed.length !== 2) return undefined;
       return data.length === 2 + 64 ? { name: "Transfer", from, to, value: BigInt(data) } : undefined;
     },
@@ -133,7 +132,7 @@ function readAuthorization(words: readonly Hex[]): AuthorizationRef | undefined 
   return words.length === 3 ? { token, payer, authorizationNonce } : undefined;
 }
 
-/** A word in lower case that holds an address, as the address. */
+/** Reads the address in a lower-case word; undefined if the word is not a padded address. */
 function readAddress(word: Hex | undefined): Address | undefined {
   return word?.startsWith(addressPadding) && word.length === 66 ? `0x${word.slice(26)}` : undefined;
 }

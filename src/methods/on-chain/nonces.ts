@@ -19,26 +19,26 @@ import { decodeEvent, decodeEvents, type PaymentEvent, permit2SettledTopic, read
 import type { PaymentUse } from "./settling.ts";
 import type { WordSource } from "./state-facts.ts";
 
-/** A payment as its token, and the contract that keeps its nonce, know it. */
+/** The fields of a payment that its token and the contract with its nonce know. */
 export type KnownPayment = Pick<SignedPayment, "asset" | "payer" | "nonce" | "nonceSpace">;
 
-/** How the nonce of a payment is kept, for people's questions about it. */
+/** How to read the state and history of a payment's nonce, for display. */
 type Nonces = {
   readonly use: WordSource<boolean>;
-  /** The logs that can say how it was used or cancelled; one of them does. */
+  /** The logs that can show how it was used or canceled; one of them does. */
   readonly ends: readonly LogFilter[];
   isEnd(log: EventLog): boolean;
   /** The meaning of such a log, among the events of its transaction. */
   describe(log: EventLog, events: readonly PaymentEvent[]): Pick<PaymentUse, "kind" | "moved">;
 };
 
-/** Returns true if Permit2 keeps the nonce of a payment, and not its token. */
+/** Returns true if Permit2 keeps the nonce of a payment, rather than its token. */
 export function isOfPermit2({ nonceSpace }: Pick<KnownPayment, "nonceSpace">): boolean {
   return sameAddress(nonceSpace, permit2Address);
 }
 
 /**
- * @param facilitatorContract whose events are the only ones that name a payment by Permit2; what others have submitted is not
+ * @param facilitatorContract the only contract whose events name a Permit2 payment; uses that others have submitted are not
  * found
  */
 export function noncesOf(payment: KnownPayment, facilitatorContract?: Address): Nonces {
@@ -78,7 +78,6 @@ function ofPermit2(payment: KnownPayment, facilitatorContract: Address | undefin
   };
 }
 
-/** Asks the chain. */
 type Searched = {
   rpc: RpcReader;
   reader: ChainReader;
@@ -90,12 +89,12 @@ type Searched = {
 const blocksAtOnce = 2_000n;
 
 /**
- * Searches the newest blocks for the transaction that used or cancelled the authorization of a payment, from any
+ * Searches the newest blocks for the transaction that used or canceled the authorization of a payment, from any
  * sender. For display only: a reorganization may change the result.
  *
- * @param about the settlement's id, for observers of what is asked about it
- * @returns undefined when the authorization is unused, or was used in older blocks
- * @throws {UndeterminedError} when the chain does not say
+ * @param about the settlement's id, so that observers can attribute requests to it
+ * @returns undefined if the authorization is unused, or was used in older blocks
+ * @throws {UndeterminedError} if the chain does not answer
  */
 export async function findUse(
   { rpc, reader, readLogs, facilitatorContract }: Searched,

@@ -9,12 +9,12 @@ import { nextApprovalOf } from "./allowance.ts";
 import { isOfPermit2, type KnownPayment, noncesOf } from "./nonces.ts";
 import { amount, askFact, tokenSources, type WordSource } from "./state-facts.ts";
 
-/** A payment as the token of a chain would know it, whatever token it names. */
+/** The same payment, made with the given token instead of the one that it names. */
 export function paymentIn(payment: KnownPayment, { address: asset }: Pick<Asset, "address">): KnownPayment {
   return { ...payment, asset, nonceSpace: isOfPermit2(payment) ? payment.nonceSpace : asset };
 }
 
-/** How each member of {@link PayerState} is read of a payment, by its name. */
+/** The source of each field of {@link PayerState} for a payment. */
 function sourcesOf(payment: KnownPayment): Record<string, WordSource> {
   return {
     authorizationUsed: noncesOf(payment).use,
@@ -26,7 +26,7 @@ function sourcesOf(payment: KnownPayment): Record<string, WordSource> {
 /**
  * Asks a node for the state at a block, such as `latest`.
  *
- * @returns undefined where it does not say: it has forgotten that block, or the token is none
+ * @returns undefined if the node no longer has that block, or the address is not a token
  */
 export async function askPayerState(
   ask: AskNode,
@@ -42,14 +42,14 @@ export async function askPayerState(
   return Object.fromEntries(facts) as PayerState;
 }
 
-/** Asks a node for the payer's next nonce at a token, for an approval by EIP-2612; 0 where the token has none. */
+/** Asks a node for the payer's next EIP-2612 nonce at a token; 0 if the token has none. */
 export async function askNextApproval(ask: AskNode, of: { asset: Address; payer: Address }): Promise<bigint> {
   return (await askFact(ask, amount(nextApprovalOf(of)))) ?? 0n;
 }
 
 /**
- * Asks a node for the nonce and fees of an account's next transaction, for an approval. The fees are in wei per gas, and leave room
- * for the base fee to grow by a half: gas money is given for no more than twice the base fee.
+ * Asks a node for the nonce and fees of an account's next transaction, for an approval. The fees are in wei per gas and
+ * allow the base fee to grow by half: the facilitator gives gas money for at most twice the base fee.
  */
 export async function askNextTransaction(ask: AskNode, payer: Address): Promise<NextTransaction> {
   const [count, block, tip] = await Promise.all([

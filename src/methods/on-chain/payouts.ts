@@ -24,7 +24,7 @@ import {
 } from "./settling.ts";
 import { amount, askFacts } from "./state-facts.ts";
 
-/** The value of a payment for the facilitator contract, and the recipient that it is forwarded to. */
+/** The value that a payment brings to the facilitator contract, and the recipient that it is forwarded to. */
 export type ReceivedPayment = {
   asset: Address;
   payer: Address;
@@ -33,18 +33,17 @@ export type ReceivedPayment = {
   recipient: Address;
 };
 
-/** The value that a used payment brings. */
 export function receivedOf({ payment, recipient, amount }: SettleCall): ReceivedPayment {
   const { asset, payer, nonce: authorizationNonce } = payment;
   return { asset, payer, authorizationNonce, value: amountOf({ payment, amount }), recipient };
 }
 
-/** A payout as a key of maps and sets, the same in whatever casing it is written. */
+/** A key for maps and sets that identifies a payout, regardless of the case of its hex. */
 export function payoutKey(payout: AuthorizationRef & { recipient: Address; value: bigint }): string {
   return `${authorizationKey(payout)} ${payout.recipient.toLowerCase()} ${payout.value}`;
 }
 
-/** The events by which the facilitator contract says that it paid a recipient, by the name of the second. */
+/** The facilitator contract's events for paying a recipient, by the name of the second one. */
 const topicsOf = {
   Forwarded: [settledTopic, forwardedTopic],
   Permit2Forwarded: [permit2SettledTopic, permit2ForwardedTopic],
@@ -53,8 +52,8 @@ const topicsOf = {
 type Forwarding = keyof typeof topicsOf;
 
 /**
- * Returns true if a receipt proves that stranded value of this payment was paid out: the event of the facilitator contract
- * and, of the token itself, a `Transfer` of the value from the contract to the recipient.
+ * Returns true if a receipt proves that this payment's stranded value was paid out. The proof is the facilitator contract's
+ * event, and the token's own `Transfer` of the value from the contract to the recipient.
  */
 export function provesForwarding(
   forwarding: Forwarding,
@@ -85,13 +84,13 @@ export function provesForwarding(
 const forwardLimit = selector("forwardLimit(address)");
 const availableToForward = selector("availableToForward(address)");
 
-/** The forward limit of an asset, and the part of it that is available now. */
+/** The calls that read the forward limit of an asset, and the part of it that is available now. */
 export function forwardLimitOf(target: Address, asset: Address): [ViewCall, ViewCall] {
   const view = (selected: Hex): ViewCall => ({ target, data: `${selected}${addressWord(asset)}` });
   return [view(forwardLimit), view(availableToForward)];
 }
 
-/** {@link Recovery.limit}: the contract has one for each token, however its payments came. */
+/** {@link Recovery.limit}: the contract has one limit for each token, shared by all payment methods. */
 export function readForwardLimit(
   { reader, network: { facilitatorContract } }: Pick<ChainQueries, "reader" | "network">,
   asset: Address,
@@ -100,7 +99,7 @@ export function readForwardLimit(
   return askFacts(reader, { limit: amount(limit), available: amount(available) }, undefined);
 }
 
-/** {@link Settling.findPayout} of what the facilitator contract paid out: our own transactions. */
+/** {@link Settling.findPayout} for payouts by the facilitator contract, which are our own transactions. */
 export function findContractPayout(
   forwarding: Forwarding,
   prove: Settling["prove"],
@@ -117,7 +116,7 @@ export function findContractPayout(
   });
 }
 
-/** The first of the transactions with such a log whose receipt proves a payout. */
+/** Finds the first transaction with a matching log whose receipt proves a payout. */
 export async function findPayoutAt(
   { reader, readLogs }: Pick<ChainQueries, "reader" | "readLogs">,
   { fromBlock, toBlock, id: about }: Search,
@@ -139,15 +138,15 @@ export type ReceivedTransfer = {
   logIndex: number;
   from: Address;
   value: bigint;
-  /** Of the authorization of EIP-3009 that brought it; undefined when none did. In lower case. */
+  /** The nonce of the EIP-3009 authorization that brought it, in lower case; undefined if none did. */
   authorizationNonce: Hex | undefined;
-  /** True if it was part of a settlement, which sent the value on. */
+  /** True if it was part of a settlement, which paid out the value. */
   settled: boolean;
 };
 
 /**
- * Reads what a transaction brought to the facilitator contract, and by which authorizations. Of what Permit2 moves nothing says so
- * but the contract, right after each transfer: its event settles the last such transfer before it.
+ * Reads the transfers of a transaction to the facilitator contract, and the authorizations that made them. For transfers by
+ * Permit2, the only evidence is the contract's own event: it settles the last matching transfer before it.
  */
 export function readReceivedTransfers(
   receipt: Receipt,

@@ -26,7 +26,7 @@ import {
 import { allowanceOf } from "./allowance.ts";
 import { amountOf, type PayerTransaction, type Plan, type SettleCall } from "./settling.ts";
 
-/** The refusals of a payer's transaction that only a chain gives: web pages with the fixtures do not load them. */
+/** The refusals of a payer's transaction that need a chain; web pages with the fixtures do not load them. */
 const chainRefusals = {
   tipTooLow: (tip: bigint, least: bigint) =>
     invalid(
@@ -42,9 +42,9 @@ const chainRefusals = {
 };
 
 /**
- * Keeps the approval that came with a payment only where it is to be used: where that is switched on, and Permit2 may not take
- * enough yet. One by EIP-2612 sets what Permit2 may take to the very amount, so that one too many would break the payer's other
- * payments; one that is a transaction of the payer's would cost gas for nothing.
+ * Drops the approval that came with a payment unless it is needed: the network must support it, and the current allowance
+ * must be too small. An unneeded EIP-2612 approval would break the payer's other payments, because it sets the allowance to
+ * this payment's amount; an unneeded approval transaction would waste gas.
  */
 export async function prepare(
   chain: Chain,
@@ -58,7 +58,7 @@ export async function prepare(
   return { ...call, payment: withoutApproval(payment) };
 }
 
-/** A payment that waits for its approval is prepared again several times in each block. */
+/** Cached, because a payment that waits for its approval is prepared several times per block. */
 const recoverOnce = rememberSigners(recoverSigner, 1_000);
 
 async function preparePermit(
@@ -87,7 +87,8 @@ async function prepareTransaction(
   const transaction = checkTransaction(approval, payment, network, recoverOnce);
   if ("reason" in transaction) return transaction;
   const { next, head, tip, isShort } = await askStanding(chain, call);
-  // Nodes answer the calls of a request in any order: what was mined in between shows in the number of transactions alone.
+  // Nodes may run the calls of one request in any order. If the transaction is mined in between, the nonce may already be
+  // new while the allowance is still old, so the allowance is read again.
   const isNext = transaction.nonce === next;
   if (!isShort || (!isNext && !(await isAllowanceShort(chain, call))))
     return { ...call, payment: withoutApproval(payment) };
@@ -102,14 +103,14 @@ function findLowFee(
   { maxFeePerGas, maxPriorityFeePerGas }: ForeignTransaction,
   { head, tip, network }: { head: Head; tip: RpcAnswer | undefined; network: Chain["network"] },
 ): Invalid | undefined {
-  // The base fee grows by an eighth from block to block at most.
+  // The base fee grows by at most an eighth per block.
   const leastFee = (head.baseFeePerGas * 9n) / 8n;
   if (maxFeePerGas < leastFee) return transactionRefusals.feeTooLow(maxFeePerGas, leastFee);
   const least = leastTip(tip, network);
   return maxPriorityFeePerGas < least ? chainRefusals.tipTooLow(maxPriorityFeePerGas, least) : undefined;
 }
 
-/** Asks what decides about a transaction of the payer's, in one request. */
+/** Reads everything that decides if the payer's transaction can be sent, in one request. */
 async function askStanding({ reader }: Chain, call: SettleCall) {
   const allowance = callViews([allowanceOf(call.payment)], viewGas);
   const calls = [
@@ -133,7 +134,7 @@ async function isAllowanceShort(chain: Chain, call: SettleCall): Promise<boolean
   return isShort(allowance, call);
 }
 
-/** Returns true if Permit2 may not take enough yet. What is no token is refused by the simulation, which says why. */
+/** True if the allowance is too small. False without an answer: the simulation then refuses the payment and says why. */
 function isShort(
   allowance: Awaited<ReturnType<typeof askViews>>[number] | undefined,
   call: SettleCall,
@@ -142,8 +143,8 @@ function isShort(
 }
 
 /**
- * The parts of a prepared payment's plan that its approval decides. An approval is for the payment's limit, or more, and takes the
- * place of the one before: payments under way that bring one of the same nonce share it.
+ * The parts of a prepared payment's plan that depend on its approval. An approval covers at least the payment's limit and
+ * replaces the one before, so pending payments that bring an approval with the same nonce share it.
  */
 export function planApproval(call: SettleCall): Pick<Plan, "bounds" | "first" | "bringsApproval"> {
   const { payment } = call;
@@ -155,7 +156,7 @@ export function planApproval(call: SettleCall): Pick<Plan, "bounds" | "first" | 
   };
 }
 
-/** The transaction of the payer's that has to be mined before a prepared payment can settle: {@link prepare} keeps a good one. */
+/** The payer's transaction that must be mined before a prepared payment can settle; {@link prepare} keeps only a valid one. */
 function transactionBefore({ payment }: SettleCall): PayerTransaction | undefined {
   const approval = approvalTransactionOf(payment);
   if (approval === undefined || approval === "malformed") return undefined;

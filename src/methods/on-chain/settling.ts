@@ -13,84 +13,81 @@ import type { AnswerExtra } from "../../protocol/write-answers.ts";
 import type { ChannelRecord, KnownActions, OwnedChannels } from "../actions.ts";
 import type { PaymentSigner } from "../payer-terms.ts";
 
-/** One payment as it is settled, and to whom it goes. */
+/** A payment to settle, and its recipient. */
 export type SettleCall = {
   payment: SignedPayment;
   recipient: Address;
   /** The amount to settle, if it is less than the signature allows. */
   amount?: bigint | undefined;
-  /** The amount that the seller asks for, where it may be another than the signed one; known of new payments alone. */
+  /** The seller's price, if it may differ from the signed amount; only set for new payments. */
   price?: bigint;
-  /** The settlement's id, for observers of what is asked about it. */
+  /** The settlement's id, so that observers can attribute requests to it. */
   id?: Hex;
-  /** The codes behind the calldata of its transaction. */
+  /** The builder codes to append to the transaction's calldata. */
   codes?: BuilderCodes | undefined;
 };
 
-/** A transaction that a payer has signed and not sent. Fees are in wei per gas. */
+/** A transaction that a payer has signed but not sent. Fees are in wei per gas. */
 export type PayerTransaction = Transaction & {
   from: Address;
-  /** The payer's own count of transactions. */
+  /** The nonce of the payer's account. */
   nonce: number;
   maxFeePerGas: bigint;
   raw: Hex;
   hash: Hex;
-  /** Why the payment is refused whose payer cannot pay for it: has so much, and it may cost so much, in wei. */
+  /** The refusal for a payer whose balance (`has`, in wei) does not cover the cost (`needed`). */
   refuse(has: bigint, needed: bigint): Invalid;
 };
 
-/** A call of a contract; `sender` is the only account that may make it, where there is one. */
+/** A contract call; if `sender` is set, only that account may make it. */
 export type ContractCall = { to: Address; data: Hex; sender?: Address | undefined };
 
-/** A contract that a method needs on local chains, such as one that public chains have at the same address. */
+/** A contract that a method needs on local chains, such as a stand-in for one at the same address on public chains. */
 export type LocalContract = {
   readonly address: Address;
-  /** Loads its code as it stands on a chain with this token. */
+  /** Loads its deployed bytecode for a chain with this token. */
   code(token: Asset): Promise<Hex>;
 };
 
-/** A payer who approves a contract on a token, and the node that knows the payer's nonces. */
+/** A payer who approves a contract on a token, and the node to ask for the payer's nonces. */
 export type ApprovingPayer = {
   ask: AskNode;
   chainId: number;
   asset: Asset;
   signer: PaymentSigner;
-  /** Makes a signer of transactions, which are signed by a key alone. */
+  /** Creates a signer for transactions, which only a private key can sign. */
   keySigner(): { readonly address: Address; signDigest(digest: Hex): Hex };
 };
 
-/** The logs by which payers announce that they withdraw from a channel. `endsAt` in unix seconds. */
+/** The logs in which payers announce a withdrawal from a channel. `endsAt` is in unix seconds. */
 export type WithdrawalLogs = {
   readonly filter: LogFilter;
   read(log: EventLog): { channel: Hex; amount: bigint; endsAt: number } | undefined;
 };
 
-/** How one payment is settled: what is simulated, and sent if nothing stands against it. */
+/** How to settle a payment: the transaction to simulate, and to send if the simulation succeeds. */
 export type Plan = {
-  /** The payment, without an approval that is not used. */
+  /** The payment, without an approval that it does not need. */
   call: SettleCall;
   transaction: Transaction;
-  /**
-   * The change that the transaction must make, where it may be mined without a revert and not have settled the payment: its simulation then
-   * looks for that.
-   */
+  /** The change that the simulation must show; set if the transaction may succeed without settling the payment. */
   effect?: Effect | undefined;
-  /** The bounds of a payer's means, besides the balance. */
+  /** Bounds on the payer's funds besides the balance. */
   bounds?: readonly Bound[];
   /**
-   * A transaction of the payer's own that came with the payment, and has to be mined before it can settle. Planned again after
-   * that, it has none.
+   * The payer's own transaction that came with the payment and must be mined before it can settle. Undefined when the
+   * payment is planned again after that.
    */
   first?: PayerTransaction | undefined;
-  /** True if the payment brings an approval, in the place of the one that was there before. */
+  /** True if the payment brings an approval that replaces the payer's existing one. */
   bringsApproval?: boolean;
-  /** The transaction of somebody else that has settled the payment already: nothing is simulated then, nor sent. */
+  /** Somebody else's transaction that has already settled the payment; then nothing is simulated or sent. */
   settledBy?: Payout | undefined;
-  /** `extra` of a good verify. */
+  /** The `extra` of a successful verify. */
   extra?: AnswerExtra["extra"];
 };
 
-/** The members of the answer about a settled payment besides its transaction; `invalid` where that did less than was asked for. */
+/** The response fields for a settled payment besides its transaction; `invalid` is set if it did less than requested. */
 export type SettledAnswer = AnswerExtra & {
   amount?: bigint | undefined;
   invalid?: Invalid | undefined;
@@ -99,13 +96,13 @@ export type SettledAnswer = AnswerExtra & {
 /** The gas of a transaction with one payment. */
 export type Usage = {
   gas: bigint;
-  /** The most that it may use: an operator must have that at hand to send it. */
+  /** The most gas that it may use; an operator must be able to pay for that to send it. */
   gasLimit: bigint;
-  /** Of calldata. */
+  /** The size of its calldata. */
   bytes: number;
 };
 
-/** The usage of a transaction that uses `gas`, and may use up to `most` besides its calldata. */
+/** The usage of a transaction that uses `gas`, and at most `most` plus the gas for its calldata. */
 export function usageOf(gas: bigint, { most, bytes }: { most: bigint; bytes: number }): Usage {
   return { gas, gasLimit: most + BigInt(bytes) * gasPerByte, bytes };
 }
@@ -121,24 +118,24 @@ export type BatchLimits = { maxPayments: number; maxFeePerGas: bigint; maxCost: 
 /** How a mined transaction ended a settlement. `failure` is the reason, in a few words. */
 export type SettlementProof = { settled: true } | { settled: false; failure: string };
 
-/** Which settlements a receipt proves. */
+/** The settlements that a receipt proves. */
 export type SettlementProofs = {
-  /** How it ended this one; undefined when the receipt proves neither success nor failure. */
+  /** How this settlement ended; undefined if the receipt proves neither success nor failure. */
   find(call: SettleCall): SettlementProof | undefined;
 };
 
-/** How a payment stands on chain. */
+/** The state of a payment on chain. */
 export type PaymentState = {
-  /** Used or cancelled: a token does not tell these two apart. */
+  /** True if used or canceled: a token does not distinguish the two. */
   used: boolean;
-  /** Why its value could not be paid out now, once others have submitted it; undefined when nothing stands against that. */
+  /** Why its value could not be paid out now if others have submitted it; undefined if it could. */
   obstacle?: string | undefined;
 };
 
-/** A payment, and the blocks to look for what became of it in, both ends included. */
+/** A payment, and the range of blocks to search, both ends inclusive. */
 export type Search = SettleCall & { fromBlock: bigint; toBlock: bigint };
 
-/** Where value came into the facilitator contract: the token's `Transfer`, which proves one payment only. */
+/** The token's `Transfer` log that brought value to the facilitator contract. It proves one payment only. */
 export type TransferPlace = {
   transactionHash: Hex;
   logIndex: number;
@@ -146,55 +143,56 @@ export type TransferPlace = {
   blockHash: Hex;
 };
 
-/** A transaction that paid a recipient: settled it, or forwarded after a direct submission. */
+/** A transaction that paid a recipient, by settling the payment or by forwarding it after a direct submission. */
 export type Payout = { kind: "settled" | "forwarded"; hash: Hex; blockNumber: bigint; blockHash: Hex };
 
-/** How an authorization came to be used, or cancelled, as the logs of its token say. */
+/** How an authorization was used or canceled, according to its token's logs. */
 export type PaymentUse = {
   readonly kind: "used" | "cancelled";
   readonly transaction: string;
   readonly blockNumber: bigint;
-  /** The time of its block, unix seconds. */
+  /** The block's time, in unix seconds. */
   readonly timestamp: bigint;
-  /** Who sent the transaction, and to which contract; null where the node does not say. */
+  /** The sender and the target of the transaction; null if the node does not return them. */
   readonly sender: string | null;
   readonly to: string | null;
-  /** Where the value went, and how much; undefined where it was cancelled. */
+  /** The transfer that it made; undefined if it was canceled. */
   readonly moved: { readonly to: string; readonly value: bigint } | undefined;
 };
 
-/** In the asset's smallest unit. `available` may be forwarded now; it grows back to `limit` within 24 hours. */
+/** A forward limit in the asset's smallest unit. `available` can be forwarded now; it refills to `limit` within 24 hours. */
 export type ForwardLimit = { limit: bigint; available: bigint };
 
 /**
- * How one payment method moves money: the half of it that needs a chain. What asks a chain throws UndeterminedError when the
- * chain could not be asked.
+ * How one payment method moves money: its on-chain part. Methods that query the chain throw UndeterminedError if the chain
+ * cannot be reached.
  */
 export type Settling = {
-  /** `SignedPayment.method` of the payments that it settles. */
+  /** The `SignedPayment.method` of the payments that it settles. */
   readonly method: string;
 
   /**
-   * Plans how a new payment is settled, or returns the refusal if the chain's state rules it out. Call this first for every new
+   * Plans how to settle a payment, or returns the refusal if the chain's state rules it out. Call this first for every new
    * payment.
    *
-   * @param isUnderWay whether the payer's transaction, or the coins that it lacks, were sent: what it offers for its gas is not
-   * judged anew then, since a payer gets those coins once. Asked where that would be refused
+   * @param isUnderWay returns true if the payer's transaction, or the gas money for it, has been sent: a payer gets gas money
+   * only once, so the transaction's fees are then not judged again. Only called if they would be refused
    */
   plan(chain: Chain, call: SettleCall, isUnderWay?: () => Promise<boolean>): Plan | Promise<Plan | Invalid>;
-  /** Verifies a payment that is not settled by itself, such as a voucher; `plan` is not asked for it then. */
+  /** Verifies a payment that is never settled on its own, such as a voucher; used instead of `plan`. */
   judge?(chain: Chain, call: SettleCall): Promise<Invalid | AnswerExtra>;
   /**
-   * Names what a shop can ask for again and again, such as a claim: gives it the nonce and window of the request for the same that is
-   * open, or of a new one. `known` is what the organization has asked for before; `chain` is undefined where its network is not served.
+   * Identifies a request that a shop can repeat, such as a claim: gives it the nonce and window of the open request for the
+   * same thing, or new ones. `known` holds the organization's earlier requests; `chain` is undefined if the network is not
+   * served.
    */
   identify?(chain: Chain | undefined, payment: SignedPayment, known: KnownActions): Promise<SignedPayment>;
-  /** Of a method whose payments are about channels. */
+  /** Set for a method with payment channels. */
   readonly channels?: OnChannels;
   /**
-   * Reads what the answer about a settled payment says, where that is more than its transaction.
+   * Returns the response fields for a settled payment, if there are any besides its transaction.
    *
-   * @param proven by which transaction it was settled, and in which block
+   * @param proven the transaction that settled it, and its block
    */
   describeSettled?(
     chain: Chain,
@@ -202,49 +200,49 @@ export type Settling = {
     proven: Pick<Payout, "hash" | "blockNumber">,
   ): Promise<SettledAnswer>;
   /**
-   * Why {@link Plan.first} would not work out: it would revert, or the node cannot simulate what comes after it, and state stands
-   * against the payment; undefined where nothing is known against it.
+   * Why {@link Plan.first} would fail, given its revert, or "unknown" if the node cannot simulate what follows it: then
+   * only the chain's state can refuse the payment. Undefined if nothing speaks against the payment.
    */
   explainFirst?(chain: Chain, call: SettleCall, outcome: Revert | "unknown"): Promise<Invalid | undefined>;
-  /** The transaction that settles payments, one at least; several have the same {@link batchKey}. */
+  /** The transaction that settles one or more payments; all must have the same {@link batchKey}. */
   transaction(calls: readonly SettleCall[], network: NetworkConfig): Transaction;
   /** Payments with the same key may share a transaction. */
   batchKey(call: SettleCall, network: Pick<NetworkConfig, "facilitatorContract">): string;
   /**
-   * How many of the given payments, which have the same key, from the first on, fit in one transaction; 0 where the first
-   * alone costs too much.
+   * How many of the given payments (all with the same key), counted from the first, fit in one transaction; 0 if the first
+   * one alone costs too much.
    */
   count(calls: readonly SettleCall[], network: NetworkConfig, limits: BatchLimits): number;
-  /** Returns true if such a transaction settles several payments, so that a revert says nothing about one of them. */
+  /** Returns true if such a transaction settles several payments: a revert then says nothing about any single one. */
   settlesSeveral(data: Hex): boolean;
-  /** The usage of a plain payment that is settled alone, for a recipient without a balance. */
+  /** The gas usage of a plain payment that is settled alone to a recipient without a balance. */
   readonly usual: Usage;
-  /** The gas of one whose size decides it; that of `usual` by default. */
+  /** The gas of a payment, if it depends on the payment's size. Default: that of `usual`. */
   gasOf?(call: SettleCall): bigint;
 
   /**
-   * Which settlements the receipt of such a transaction proves. Silence is no proof.
+   * Reads which settlements the receipt of such a transaction proves. Missing logs prove nothing.
    *
-   * @param data the calldata, if we sent the transaction; undefined for one that somebody else may have put together
+   * @param data the calldata, if we sent the transaction; undefined if somebody else may have composed it
    */
   prove(receipt: Receipt, network: Pick<NetworkConfig, "facilitatorContract">, data?: Hex): SettlementProofs;
   /**
-   * The transaction that paid a payment to its recipient, as proven by the logs of its receipt; null when none of these
-   * blocks holds one. It is ours, or that of anybody who can submit a payment which pays its recipient by itself.
+   * Finds the transaction that paid a payment to its recipient, as proven by the logs of its receipt; null if these blocks
+   * hold none. It is ours, or anyone's if the payment pays its recipient directly.
    */
   findPayout(chain: ChainQueries, search: Search): Promise<Payout | null>;
 
-  /** Reads how a payment stands. Only on failing paths. */
+  /** Reads the state of a payment. Used only after a failure. */
   stateOf(chain: ChainQueries, call: SettleCall): Promise<PaymentState>;
   /**
    * Why a correctly signed payment would not settle, after its simulation reverted.
    *
-   * @throws UndeterminedError when the fault is ours, OperatorError when it is the operator's
+   * @throws UndeterminedError if the fault is ours, OperatorError if it is the operator's
    */
   explain(chain: Chain, call: SettleCall, revert: Revert): Promise<Invalid>;
   /**
-   * Returns true if a payment was used or cancelled. Many that are asked about at a time share a request, since refusals ask it,
-   * which cost their senders nothing.
+   * Returns true if a payment was used or canceled. Concurrent calls share a request to the node, because refused payments
+   * trigger them and cost their senders nothing.
    */
   isUsed(
     chain: Pick<ChainQueries, "reader">,
@@ -252,57 +250,54 @@ export type Settling = {
     id?: Hex,
   ): Promise<boolean>;
 
-  /** The contracts that local chains need for it, apart from the facilitator contract. */
+  /** The contracts that it needs on local chains, apart from the facilitator contract. */
   readonly localContracts?: readonly LocalContract[];
-  /** Where a payer's tokens go, if that is not where the payment was signed to. */
+  /** The address that gets the payer's tokens, if it is not the signed payee. */
   receiver?(recipient: Address): Address;
-  /** The call by which somebody submits a payment without the facilitator. */
+  /** The call that submits a payment without the facilitator. */
   submission(payment: SignedPayment): Promise<ContractCall>;
-  /** The call by which a payer makes a payment of its own invalid. */
+  /** The call that a payer makes to cancel a payment. */
   cancellation(
     payment: SignedPayment,
     payer: { privateKey: Hex; asset: Asset; chainId: number },
   ): Promise<ContractCall>;
 
-  /**
-   * Makes the extension by which a payment brings the approval that it needs: one that is signed for the token, or a transaction
-   * of the payer's.
-   */
+  /** Creates the extension with the approval that a payment needs: a token permit, or a transaction that the payer signs. */
   bringApproval?(kind: true | "transaction", payment: SignedPayment, payer: ApprovingPayer): Promise<object>;
 
   /** Forwards payments that others have submitted; undefined if only we can submit one. */
   readonly recovery?: Recovery;
 };
 
-/** The half of a method that is about channels. */
+/** The part of a method that handles channels. */
 export type OnChannels = {
-  /** The channels that a payment is about, which may be those of one organization. */
+  /** The channels that a payment concerns; one organization may own them. */
   ownedBy(payment: SignedPayment, network: NetworkConfig): OwnedChannels;
-  /** The effect of a payment on channels, for the ledger; none by default. */
+  /** The effect of a payment on channels, for the ledger. Default: none. */
   recordOf?(call: SettleCall, network: NetworkConfig): ChannelRecord;
   /** How payers announce withdrawals from the channels that its payments open. */
   readonly withdrawals?: WithdrawalLogs;
 };
 
-/** Pays out what a payment brought to the facilitator contract because somebody else has submitted it. */
+/** Pays out the value of a payment that somebody else has submitted to the facilitator contract. */
 export type Recovery = {
   /** The transaction that pays it out. */
   transaction(call: SettleCall, network: NetworkConfig): Transaction;
-  /** The gas for a plain payment. */
+  /** The gas usage for a plain payment. */
   readonly usual: Usage;
   /** Returns true if a receipt proves that it was paid out. */
   proves(receipt: Receipt, network: NetworkConfig, call: SettleCall): boolean;
   /** How much of an asset may be paid out. */
   limit(chain: Chain, asset: Address): Promise<ForwardLimit>;
   /**
-   * Where a payment that was submitted by others brought its value to the facilitator contract, proven by the logs of one
+   * Finds the transfer to the facilitator contract of a payment that others have submitted, proven by the logs of one
    * successful transaction.
    *
-   * "cancelled" when the payer cancelled it instead; null when it was not used by `toBlock`, was settled, or brought its
-   * value elsewhere. Requests grow with the range: some 2,000 blocks each, or what the provider allows. Only blocks that
-   * are deep enough prove anything for good.
+   * Returns "cancelled" if the payer canceled it instead; null if it was not used by `toBlock`, was settled, or brought its
+   * value elsewhere. Makes one request for about 2,000 blocks, or for as many as the provider allows. The result is final
+   * only if the blocks are deep enough.
    *
-   * @throws UndeterminedError also when it is used by `toBlock` and no log since `fromBlock` says how.
+   * @throws UndeterminedError also if it is used by `toBlock` but no log since `fromBlock` says how.
    */
   findDirectSubmission(chain: ChainQueries, search: Search): Promise<TransferPlace | "cancelled" | null>;
 };

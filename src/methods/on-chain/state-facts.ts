@@ -22,24 +22,24 @@ import { approvalTransactionOf, transactionRefusals } from "../approval-transact
 import { type JudgedPayment, refuseByState, type StateFacts, type StateRefusals } from "../payment-state.ts";
 import { amountOf, type SettleCall, type Settling } from "./settling.ts";
 
-/** How a fact is read from a chain; undefined where its contract does not say. */
+/** How to read a fact from a chain. `read` returns undefined if the contract does not answer. */
 export type FactSource<Value = boolean | bigint> = {
   readonly view: ViewCall;
   readonly read: (answer: ViewResult) => Value | undefined;
 };
 
-/** The same of a fact that the answer says by itself, whatever code is there. */
+/** The same for a fact that depends only on the returned word, not on the contract's code. */
 export type WordSource<Value = boolean | bigint> = {
   readonly view: ViewCall;
   readonly read: (answer: Pick<ViewResult, "word">) => Value | undefined;
 };
 
-/** Returns true if something is so; it is not where the contract has no such function, as a token without a blacklist. */
+/** Reads a boolean; false if the contract has no such function, such as a token without a blacklist. */
 export function flag(view: ViewCall): WordSource<boolean> {
   return { view, read: ({ word }) => isTrue(word) };
 }
 
-/** The same of a contract that must have the function. */
+/** Reads a boolean of a contract that must have the function; otherwise undefined. */
 export function neededFlag(view: ViewCall): WordSource<boolean> {
   return { view, read: ({ word }) => (word === undefined ? undefined : isTrue(word)) };
 }
@@ -52,12 +52,12 @@ export function withoutCode(account: Address): FactSource<boolean> {
   return { view: codeOf(account), read: ({ codeHash }) => codeHash === null };
 }
 
-/** A source with a default for a contract that does not answer. */
+/** Adds a default to a source, for a contract that does not answer. */
 export function orElse<Value>({ view, read }: FactSource<Value>, otherwise: Value): FactSource<Value> {
   return { view, read: (result) => read(result) ?? otherwise };
 }
 
-/** The token's facts about a payer, for every payment method. */
+/** The token's facts that every payment method needs. */
 export function tokenSources({ asset, payer }: Pick<SignedPayment, "asset" | "payer">) {
   return {
     payerBalance: amount(balanceOf(asset, payer)),
@@ -71,7 +71,7 @@ export async function askFact<Value>(
   { view: { target: to, data }, read }: WordSource<Value>,
   block = "latest",
 ): Promise<Value | undefined> {
-  // Otherwise a revert: the contract refuses, or lacks the function.
+  // Anything else is a revert, or a contract without the function.
   const { result } = await ask("eth_call", { to, data }, block);
   return read({ word: isBytes32(result) ? result : undefined });
 }
@@ -83,9 +83,9 @@ type FactsOf<Sources> = {
 };
 
 /**
- * Asks for facts of one block. `about` is as in {@link askViews}.
+ * Reads facts at one block. `about` is as in {@link askViews}.
  *
- * @throws UndeterminedError when one of them is not said
+ * @throws UndeterminedError if a contract does not answer
  */
 export async function askFacts<Sources extends { readonly [name: string]: FactSource }>(
   reader: ChainReader,
@@ -104,7 +104,7 @@ export async function askFacts<Sources extends { readonly [name: string]: FactSo
   return Object.fromEntries(read) as FactsOf<Sources>;
 }
 
-/** The facts that a service reads from a chain, including those that are not the payment's fault. */
+/** The facts that the service reads from a chain, including some that are not the payment's fault. */
 export type Diagnosis = StateFacts & {
   payerHasCode?: boolean;
   contractPaused?: boolean;
@@ -115,7 +115,7 @@ export type DiagnosisSources = {
   readonly [Name in keyof Omit<Diagnosis, "failingFactory">]: FactSource<NonNullable<Diagnosis[Name]>>;
 };
 
-/** The reasons why the contract cannot forward payments that others have submitted, in a few words. */
+/** Short reasons why the contract cannot forward payments that others have submitted. */
 const obstacles: readonly [keyof Diagnosis, string][] = [
   ["contractPaused", "the facilitator contract is paused"],
   ["assetPaused", "the token is paused by its issuer"],
@@ -123,20 +123,20 @@ const obstacles: readonly [keyof Diagnosis, string][] = [
   ["recipientBlacklisted", "the recipient is blacklisted by the token's issuer"],
 ];
 
-/** The additions of a payment method for judging its payments by the state of the chain. */
+/** The parts of the diagnosis that depend on the payment method. */
 type Diagnosed = {
   stateRefusals: StateRefusals;
   /** The facts about the payer, and those that the method needs. */
   sourcesOf(payment: SignedPayment): DiagnosisSources;
-  /** Returns true if the facilitator contract has a part in settling it. */
+  /** Returns true if settling the payment involves the facilitator contract. */
   needsContract(payment: SignedPayment, network: ChainQueries["network"]): boolean;
-  /** The facts that the revert itself says. */
+  /** The facts that the revert itself shows. */
   factsOf(revert: Revert, payment: SignedPayment): StateFacts;
-  /** Why it would be reverted where the state of the chain does not say. */
+  /** The refusal for a revert that the chain's state does not explain. */
   explainRevert(revert: Revert, call: SettleCall, state: Diagnosis): Invalid;
 };
 
-/** Makes the functions that judge the payments of one method by the state of the chain. */
+/** Creates the functions that judge a method's payments by the chain's state. */
 export function createDiagnosing({
   stateRefusals,
   sourcesOf,
@@ -172,7 +172,7 @@ export function createDiagnosing({
     const { payment, recipient } = call;
     const token = findAsset(network.assets, payment.asset);
     const one: JudgedPayment = { payment, needed: amountOf(call), token, network: network.name, recipient };
-    // The payer's own transaction comes first, and lets Permit2 take enough.
+    // The payer's own approval transaction comes first, so the current allowance does not matter.
     const isApproved = approvalTransactionOf(payment) !== undefined;
     const known = isApproved ? { ...state, payerAllowance: undefined } : state;
     return refuseByState({ stateRefusals }, known, one);
@@ -184,7 +184,7 @@ export function createDiagnosing({
     async stateOf(chain, call) {
       const state = await diagnose(chain, call);
       const used = state.authorizationUsed === true;
-      // What goes straight to its payee has nothing in its way once it is used.
+      // A payment directly to its payee needs no forwarding, so nothing can block it once it is used.
       if (goesStraight(call.payment, chain.network)) return { used };
       return { used, obstacle: obstacles.find(([fact]) => state[fact])?.[1] };
     },
@@ -198,7 +198,7 @@ export function createDiagnosing({
       );
     },
 
-    // An approval that is a transaction of the payer's.
+    // Here the first transaction is always the payer's own approval.
     async explainFirst(chain, call, outcome) {
       const state = await diagnose(chain, call);
       const byState = refuse(state, call, chain.network);
@@ -209,7 +209,7 @@ export function createDiagnosing({
 }
 
 /**
- * A simulation that ran out of gas says nothing of the payment.
+ * Requires that the simulation did not run out of gas: such a revert says nothing about the payment.
  *
  * @throws UndeterminedError
  */
@@ -221,9 +221,9 @@ function requireSimulated(revert: Revert, { name }: { name: string }): void {
 }
 
 /**
- * Neither is a fault of the payment.
+ * Requires a contract and an operator that can settle; otherwise the payment is not at fault.
  *
- * @throws UndeterminedError where the contract is paused, OperatorError where the operator lacks its role
+ * @throws UndeterminedError if the contract is paused, OperatorError if the operator lacks its role
  */
 function requireOperable(
   { contractPaused = false, operatorAuthorized = true }: Diagnosis,

@@ -17,7 +17,7 @@ import {
 import { isTransferTo, type ReceivedTransfer, readReceivedTransfers } from "./payouts.ts";
 import type { TransferPlace } from "./settling.ts";
 
-/** Value that reached the facilitator contract outside of a settlement and was not paid out by a recovery. */
+/** Value that reached the facilitator contract outside a settlement and was not paid out by a recovery. */
 export type StrandedTransfer = TransferPlace & {
   /** The payer, or the sender of tokens that came without a payment. */
   from: Address;
@@ -29,9 +29,9 @@ export type StrandedTransfer = TransferPlace & {
 const payoutTopics = [settledTopic, forwardedTopic, permit2SettledTopic, permit2ForwardedTopic] as const;
 
 /**
- * Every transfer of an asset to the facilitator contract in the given blocks, both ends included, that is neither part of a
- * settlement nor paid out by a recovery within these blocks, lowest block first. What a rescue took out is still listed:
- * tokens do not say which of them are moved.
+ * Finds every transfer of an asset to the facilitator contract in the given blocks (both ends inclusive) that is neither part
+ * of a settlement nor paid out by a recovery within these blocks, lowest block first. Value that was rescued is still listed,
+ * because a rescue does not say which transfers it takes out.
  */
 export async function findStrandedTransfers(
   { reader, readLogs, network: { facilitatorContract } }: ChainQueries,
@@ -56,7 +56,7 @@ export async function findStrandedTransfers(
       if (event?.name === "Permit2Forwarded")
         forwarded.add(authorizationKey({ ...event, token: permit2Address }));
     }
-    // Nearly all of what comes in is settled: only of the rest are receipts worth reading.
+    // Nearly all transfers are settled, so receipts are read only for the rest.
     const receipts = await readReceiptsAt(reader, findUnsettled(logs, asset, facilitatorContract));
     const received = receipts.flatMap((receipt) =>
       readReceivedTransfers(receipt, asset, facilitatorContract).map((transfer) => ({ receipt, transfer })),
@@ -90,7 +90,7 @@ export async function findStrandedTransfers(
 
 type Received = { receipt: Receipt; transfer: ReceivedTransfer };
 
-/** The transactions that brought in more than they settled. */
+/** The transactions with more transfers in than settlements. */
 function findUnsettled(logs: readonly MinedLog[], asset: Hex, facilitatorContract: Hex): readonly LogPlace[] {
   const balances = new Map<string, { place: LogPlace; left: number }>();
   const count = (place: LogPlace, payer: Hex, value: bigint, by: 1 | -1) => {

@@ -3,7 +3,7 @@ import { exactEip3009Settling } from "../exact-eip3009/on-chain/eip3009-settling
 import { exactPermit2Settling, uptoPermit2Settling } from "../permit2/on-chain/permit2-settling.ts";
 import type { Settling } from "./settling.ts";
 
-/** The on-chain half of each payment method. */
+/** The on-chain part of each payment method. */
 export const settlings: readonly Settling[] = [
   exactEip3009Settling,
   exactPermit2Settling,

@@ -11,10 +11,10 @@ import type { WordSource } from "./state-facts.ts";
 /** An authorization, with the id of its settlement. */
 type Asked = Pick<SignedPayment, "asset" | "payer" | "nonce"> & { id?: Hex | undefined };
 
-/** Reads from the contract that keeps nonces whether a payment was used. */
+/** The source that tells if a payment was used, in the contract that keeps its nonce. */
 type UseOf = (asked: Asked) => WordSource<boolean>;
 
-/** Returns true if a payment was used or cancelled by a block; undefined when the node does not know that. */
+/** Returns true if a payment was used or canceled by a block; undefined if the node does not have that state. */
 export async function wasUsedBy(
   reader: ChainReader,
   useOf: UseOf,
@@ -24,7 +24,7 @@ export async function wasUsedBy(
   const what = "whether a payment is used";
   const { view, read } = useOf(asked);
   const [state] = await reader.ask([{ ...callViews([view], viewGas, block), about: asked.id }]);
-  // Only archives know old states; the logs are there nevertheless.
+  // Only archive nodes have old states; the logs can still be read.
   if (state?.error !== undefined) return undefined;
   const { blockNumber, results } = reader.expect(what, state, (result) => readViews(result, 1));
   if (blockNumber !== block) throw reader.undetermined(`${what}: of block ${blockNumber}, not ${block}`);
@@ -34,16 +34,16 @@ export async function wasUsedBy(
   return isUsed;
 }
 
-/** The most authorizations of one call, and the most that are asked about at a time. */
+/** The maximum number of authorizations in one call, and of pending ones in total. */
 const mostTogether = 64;
 const mostAsked = 1_024;
 
-/** A refusal waits for it, and would be there without it: milliseconds. */
+/** The timeout in milliseconds. A refusal waits for this check, but can be given without it. */
 const longestMs = 3_000;
 
 /**
- * Makes {@link Settling.isUsed}. Refusals ask it, which cost their senders nothing: what is asked of a chain, or of one of its
- * endpoints, while a call is under way shares the next one, so that a flood of refusals causes no flood of requests to a node.
+ * Creates {@link Settling.isUsed}. Refusals call it, and they cost their senders nothing. So while a request to a chain (or to
+ * one of its endpoints) is pending, all new calls share the next one: a flood of refusals does not flood the node.
  */
 export function createIsUsed(useOf: UseOf): Settling["isUsed"] {
   const readers = new WeakMap<ChainReader, ReturnType<typeof createUseReader>>();
@@ -65,7 +65,7 @@ function createUseReader(reader: ChainReader, useOf: UseOf): (asked: Asked) => P
       ),
     { most: mostTogether, anyNumber: true, mostUnderWay: 1 },
   );
-  /** Counted until it is known: those whose refusals wait no longer are still to be asked about. */
+  /** The number of pending checks, including those that timed out: the node still has to answer them. */
   let underWay = 0;
 
   return async (asked) => {

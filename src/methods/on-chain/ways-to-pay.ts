@@ -7,20 +7,20 @@ import { takenMethods } from "../taken-methods.ts";
 import type { Settling, Usage } from "./settling.ts";
 import { settlings } from "./table.ts";
 
-/** The payment methods that a service takes, each by its name: what it signs, and how it moves money. */
+/** The payment methods that a service accepts, by name: their off-chain and on-chain parts. */
 export type WaysToPay = {
   readonly methods: readonly TakenMethod[];
-  /** Reads requests that are paid in any of these ways. */
+  /** Parses requests for any of these methods. */
   readonly parse: RequestParser;
-  /** Returns true if payments of that name are known; the ledger may hold some of a later version of the service. */
+  /** Returns true if the method is known. The ledger may hold payments from a later version of the service. */
   knows(name: string): boolean;
   methodOf(name: string): TakenMethod;
   settlingOf(name: string): Settling;
-  /** The usage of a plain payment on a network that is settled alone, or recovered: the maximum over the methods of its assets. */
+  /** The gas usage of a plain payment that is settled alone, or recovered: the maximum over the network's methods. */
   usual(network: ServedNetwork): { settlement: Usage; recovery: Usage };
 };
 
-/** Makes the table. The methods are in the order in which they are asked whether a payload is theirs. */
+/** Creates the table. Earlier methods are the first to claim a payload. */
 export function createWaysToPay(
   all: readonly [TakenMethod, ...TakenMethod[]],
   settlings: readonly Settling[],
@@ -64,10 +64,10 @@ function most(usages: readonly Usage[]): Usage {
 }
 
 function found<T>(entry: T | undefined, name: string): T {
-  // The ledger may hold payments of a later version of the service.
+  // The ledger may hold payments from a later version of the service.
   if (entry === undefined) throw new Error(`this service does not know the payment method ${name}`);
   return entry;
 }
 
-/** All of them: those of the tables, and a scheme that the service alone knows. */
+/** All payment methods, including the scheme that web pages do not load. */
 export const waysToPay = createWaysToPay(takenMethods, settlings);

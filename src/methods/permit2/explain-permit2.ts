@@ -26,8 +26,8 @@ import {
 } from "./permit.ts";
 
 /**
- * Guesses what a wrong signature was made for, and how to fix it. Tries only the usual mistakes, with at most 24 recoveries of
- * 0.06 ms, since the service does this for each payment that it refuses.
+ * Guesses what a wrong signature was made for, and how to fix it. Tries only common mistakes, with at most 24 recoveries of
+ * 0.06 ms each, because the service does this for each payment that it refuses.
  */
 export async function describePermitMistake(
   { permit, signature }: { permit: Permit; signature: Hex },
@@ -47,18 +47,18 @@ export async function describePermitMistake(
     : `For these values it is the signature of ${checksumAddress(signer)}. ${signatureAdvice["permit-signer"]}`;
 }
 
-/** So many of the well-known chains are tried. */
+/** The number of well-known chains to try. */
 const likelyChains = 4;
 
 type LikelyMistake = {
   mistake: "permit-domain" | "permit-spender" | "permit-witness";
-  /** The purpose it was signed for, in half a sentence. */
+  /** What it was signed for instead, to complete "It was signed for …". */
   instead: string;
   digest: Hex;
 };
 
 /**
- * Other values that a permit may have been signed for, the likeliest first. Made one after the other, since most are not needed.
+ * Other values that a permit may have been signed for, the most likely first. A generator, because most are never needed.
  */
 export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain): Generator<LikelyMistake> {
   const separator = permit2Separator(chainId);
@@ -93,18 +93,18 @@ export function* likelyMistakes(permit: Permit, { asset, chainId }: SignedDomain
     const digest = digestUnder(separator, permitHashOf(permit, keccak256Text(primaryType(type)), hash));
     yield { mistake: "permit-witness", instead: `a witness of type ${type}`, digest };
   }
-  // Deadline and nonce have the same type, so that a wallet signs them in either order.
+  // Deadline and nonce have the same type, so a wallet does not notice if they are swapped.
   const { nonce, deadline } = permit;
   const digest = digestUnder(separator, permitHash({ ...permit, nonce: deadline, deadline: nonce }));
   yield { mistake: "permit-witness", instead: "nonce and deadline in each other's place", digest };
 }
 
-/** A permit that lets the spender send it anywhere: the proxies of x402 take none. */
+/** The type hash of a permit without a witness, which lets the spender pay anyone. The x402 proxies do not accept it. */
 const plainTypehash = keccak256Text(
   "PermitTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline)TokenPermissions(address token,uint256 amount)",
 );
 
-/** Witnesses that other versions of x402 had, or that have the members in another order. */
+/** Witnesses of other x402 versions, or with the fields in another order. */
 function otherWitnesses({ to, facilitator, validAfter }: Permit): readonly { type: string; words: string }[] {
   const [payee, after] = [addressWord(to), uintWord(validAfter)];
   if (facilitator === undefined) {
@@ -124,7 +124,7 @@ function otherWitnesses({ to, facilitator, validAfter }: Permit): readonly { typ
   ];
 }
 
-/** The members of a permit by the names that Permit2 and the proxies of x402 give them, in the order in which they are signed. */
+/** The fields of a permit with their names in Permit2 and the x402 proxies, in signing order. */
 export function describePermit(permit: Permit): readonly SignedMember[] {
   const { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter } = permit;
   return [

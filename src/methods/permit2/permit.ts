@@ -11,45 +11,45 @@ import { digestUnder } from "../eip712.ts";
 export { permit2Address, permit2Separator } from "../permit2-domain.ts";
 
 /*
- * The message that payers sign for Permit2: a `PermitWitnessTransferFrom` of its SignatureTransfer, to a proxy of x402 that may
- * only pay the address in the witness. Sources: Uniswap/permit2, and the contracts of x402.
+ * The message that payers sign for Permit2: a `PermitWitnessTransferFrom` (SignatureTransfer) whose spender is an x402
+ * proxy, which can only pay the address in the witness. Sources: Uniswap/permit2, and the x402 contracts.
  */
 
-/** The spenders that payers sign for: of scheme “exact” and of scheme “upto”. */
+/** The spenders that payers sign for, by scheme: the x402 proxies. */
 export const exactProxyAddress: Address = "0x402085c248EeA27D92E8b30b2C58ed07f9E20001";
 export const uptoProxyAddress: Address = "0x4020A4f3b7b90ccA423B9fabCc0CE57C6C240002";
 
-/** The signed members, and the payer, whom the signature does not name. Times are unix seconds, both inclusive. */
+/** The signed fields, and the payer, who is not part of the signed message. Times are unix seconds, both inclusive. */
 export type Permit = {
   from: Address;
   token: Address;
-  /** In the token's smallest unit: the amount of scheme “exact”, the most of scheme “upto”. */
+  /** In the token's smallest unit: the exact amount in scheme "exact", the maximum in scheme "upto". */
   amount: bigint;
   spender: Address;
-  /** Used once by this payer, for all tokens and spenders. */
+  /** Can be used once by this payer, across all tokens and spenders. */
   nonce: bigint;
   deadline: bigint;
-  /** Where the proxy sends it. */
+  /** The address that the proxy pays. */
   to: Address;
-  /** Who alone may submit it, and say how much is taken; only of scheme “upto”. */
+  /** The only account that may submit it and choose the amount; scheme "upto" only. */
   facilitator?: Address | undefined;
   validAfter: bigint;
 };
 
 const tokenPermissions = "TokenPermissions(address token,uint256 amount)";
 
-/** The types of the witness, with their members in this order. */
+/** The witness types; the order of their fields matters. */
 const witnesses = {
   exact: "Witness(address to,uint256 validAfter)",
   upto: "Witness(address to,address facilitator,uint256 validAfter)",
 } as const;
 
-/** The type of the whole message with a witness of this type. */
+/** The EIP-712 type of the whole message with a witness of this type. */
 export function primaryType(witness: string): string {
   return `PermitWitnessTransferFrom(TokenPermissions permitted,address spender,uint256 nonce,uint256 deadline,Witness witness)${tokenPermissions}${witness}`;
 }
 
-/** The type hashes, each of the type string of EIP-712. */
+/** The EIP-712 type hashes. */
 export const permitTypehashes = {
   permitted: keccak256Text(tokenPermissions),
   witness: { exact: keccak256Text(witnesses.exact), upto: keccak256Text(witnesses.upto) },
@@ -59,12 +59,12 @@ export const permitTypehashes = {
   },
 } as const;
 
-/** The EIP-712 hash of what may be taken. */
+/** The EIP-712 hash of the `permitted` field. */
 export function permittedHash({ token, amount }: Pick<Permit, "token" | "amount">): Hex {
   return keccak256(`${permitTypehashes.permitted}${addressWord(token)}${uintWord(amount)}`);
 }
 
-/** The EIP-712 hash of what the proxy of x402 must do with it. */
+/** The EIP-712 hash of the witness, which tells the x402 proxy whom to pay. */
 export function witnessHash({
   to,
   facilitator,
@@ -77,29 +77,29 @@ export function witnessHash({
       );
 }
 
-/** The EIP-712 hash of a permit, whatever the domain. */
+/** The EIP-712 struct hash of a permit. */
 export function permitHash(permit: Permit): Hex {
   const { exact, upto } = permitTypehashes.primary;
   return permitHashOf(permit, permit.facilitator === undefined ? exact : upto, witnessHash(permit));
 }
 
-/** The same with a witness of any kind, by its own hash. */
+/** The struct hash of a permit with any witness, given the type hash and the witness hash. */
 export function permitHashOf(permit: Permit, typehash: Hex, witness: Hex): Hex {
   return keccak256(`${typehash}${wordsOf(permit)}${witness.slice(2)}`);
 }
 
-/** The members beside the witness, as they are hashed. */
+/** The fields other than the witness, as they are hashed. */
 export function wordsOf(permit: Permit): string {
   const { spender, nonce, deadline } = permit;
   return `${permittedHash(permit).slice(2)}${addressWord(spender)}${uintWord(nonce)}${uintWord(deadline)}`;
 }
 
-/** The EIP-712 digest that the payer's signature is over. */
+/** The EIP-712 digest that the payer signs. */
 export function permitDigest(separator: Hex, permit: Permit): Hex {
   return digestUnder(separator, permitHash(permit));
 }
 
-/** The EIP-712 types of a permit, in the form that wallets and viem take. */
+/** The EIP-712 types of a permit, in the format of wallets and viem. */
 export function permitTypes({ facilitator }: Pick<Permit, "facilitator">) {
   return {
     PermitWitnessTransferFrom: [

@@ -26,17 +26,17 @@ import {
 import { permit2Refusals, permit2StateRefusals } from "./permit2-refusals.ts";
 import { signPermit } from "./sign-permit.ts";
 
-/** The differences between the two schemes that pay by Permit2. */
+/** The differences between the two Permit2 schemes. */
 type Kind<Scheme extends string> = {
   name: string;
   scheme: Scheme;
-  /** The proxy of x402 that payers sign for. */
+  /** The x402 proxy that payers sign for. */
   spender: Address;
-  /** True if the witness names who submits it. */
+  /** True if the witness names the account that submits it. */
   hasFacilitator: boolean;
 };
 
-/** Makes the off-chain half of a payment method by Permit2. */
+/** Creates the off-chain part of a Permit2 payment method. */
 function createPermit2Method<Scheme extends string>({
   name,
   scheme,
@@ -46,7 +46,7 @@ function createPermit2Method<Scheme extends string>({
   return {
     name,
     scheme,
-    // Version 1 knows EIP-3009 alone.
+    // Version 1 of x402 only has EIP-3009.
     versions: [2],
     words: scheme === "upto" ? { ...permit2Words, reference: "upto" } : permit2Words,
     nonceSpace: permit2Address,
@@ -59,7 +59,7 @@ function createPermit2Method<Scheme extends string>({
 
     submitter: (payment) => permitOf(payment).facilitator,
 
-    /** In the order of public facilitators: the spender, where it goes to, who submits it. */
+    /** In the order of public facilitators: spender, payee, submitter. */
     checks: [
       ({ payment }) => {
         const { spender: signed } = permitOf(payment);
@@ -77,7 +77,7 @@ function createPermit2Method<Scheme extends string>({
     offerNeeds: hasFacilitator ? ["facilitatorAddress"] : [],
     extra({ assets, facilitatorContract }) {
       if (!assets.some((asset) => isPaidBy(asset, "permit2"))) return undefined;
-      // The facilitator contract is who submits, whichever operator sends the transaction.
+      // The submitter is the facilitator contract, whichever operator sends the transaction.
       const submitter = hasFacilitator ? { facilitatorAddress: facilitatorContract } : {};
       return { assetTransferMethod: "permit2", ...submitter };
     },
@@ -107,7 +107,7 @@ function createPermit2Method<Scheme extends string>({
     },
 
     async describeWrongSignature(payment, right, recover) {
-      // Most pages never need it.
+      // Loaded lazily: most pages never need it.
       const { describePermitMistake } = await import("./explain-permit2.ts");
       return describePermitMistake(
         { permit: permitOf(payment), signature: payment.signature },
@@ -117,7 +117,7 @@ function createPermit2Method<Scheme extends string>({
     },
 
     async describe(payment) {
-      // Only people's eyes need it.
+      // Loaded lazily: only needed for display.
       const { describePermit } = await import("./explain-permit2.ts");
       return describePermit(permitOf(payment));
     },
@@ -126,7 +126,7 @@ function createPermit2Method<Scheme extends string>({
   };
 }
 
-/** Scheme “exact” by Permit2: any ERC-20 whose payers have approved Permit2. Version 2 of the protocol alone has it. */
+/** Scheme "exact" with Permit2, for any ERC-20 token whose payers have approved Permit2. Only in version 2 of x402. */
 export const exactPermit2Method: Method<"exact", "permit2"> = createPermit2Method({
   name: exactPermit2,
   scheme: "exact",
@@ -134,7 +134,7 @@ export const exactPermit2Method: Method<"exact", "permit2"> = createPermit2Metho
   hasFacilitator: false,
 });
 
-/** Scheme “upto” by Permit2: the payer signs a maximum, and settle says how much of it is taken, once. */
+/** Scheme "upto" with Permit2: the payer signs a maximum, and settle takes part or all of it, once. */
 export const uptoPermit2Method: Method<"upto", "permit2"> = createPermit2Method({
   name: uptoPermit2,
   scheme: "upto",

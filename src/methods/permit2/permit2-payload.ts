@@ -14,28 +14,28 @@ import { keptTransaction } from "../approval-transaction.ts";
 import type { PaymentTimes } from "../payment-times.ts";
 import { exactProxyAddress, type Permit, permit2Address, uptoProxyAddress } from "./permit.ts";
 
-/** The method names of payments by Permit2. */
+/** The method names of Permit2 payments. */
 export const exactPermit2 = "exact-permit2";
 export const uptoPermit2 = "upto-permit2";
 
-/** The member of a payload that holds the permit, and tells it from other payloads. */
+/** The payload field that holds the permit and distinguishes it from other payloads. */
 export const permitMember = "permit2Authorization";
 
-/** Returns true if a payload is one of Permit2, well formed or not: by this member alone, as public facilitators decide. */
+/** Returns true for a Permit2 payload, well formed or not. Decided by this field alone, as in public facilitators. */
 export function isPermit2(payload: unknown): boolean {
   return propertyOf(payload, permitMember) !== undefined;
 }
 
-/** The payer that a payload names; not checked. */
+/** The payer named in a payload; not validated. */
 export function payerOf(payload: unknown): unknown {
   return propertyOf(propertyOf(payload, permitMember), "from");
 }
 
 /**
- * Reads `paymentPayload.payload` of a payment by Permit2. Numbers are decimal strings in their one spelling: another one of a
- * nonce would be another payment to whoever compares texts.
+ * Reads `paymentPayload.payload` of a Permit2 payment. Numbers must be canonical decimal strings: with two spellings of one
+ * nonce, code that compares strings would see two payments.
  *
- * @param hasFacilitator whether its witness names who submits it, as that of scheme “upto” does
+ * @param hasFacilitator true for scheme "upto", whose witness names the account that submits it
  */
 export function readPermitPayload(
   payload: Part,
@@ -64,9 +64,9 @@ export function readPermitPayload(
 }
 
 /**
- * A signed permit as the payment that it is. Its nonce is one of Permit2, whatever the token is.
+ * Converts a signed permit to a payment. Its nonce belongs to Permit2, whatever the token.
  *
- * @param approval that came with it: see {@link keptApproval}; and {@link keptTransaction}
+ * @param approval the approval that came with it: see {@link keptApproval} and {@link keptTransaction}
  */
 export function permitPayment({
   permit,
@@ -126,7 +126,7 @@ function addressIn(rest: unknown, name: string): Address | undefined {
   return isAddress(value) ? value : undefined;
 }
 
-/** `paymentPayload.payload` of a signed permit, as public clients write it. */
+/** Writes `paymentPayload.payload` for a signed permit, as public clients do. */
 export function writePermitPayload(permit: Permit, signature: Hex): object {
   const { from, token, amount, spender, nonce, deadline, to, facilitator, validAfter } = permit;
   return {
@@ -142,7 +142,7 @@ export function writePermitPayload(permit: Permit, signature: Hex): object {
   };
 }
 
-/** `paymentPayload.payload` that a payer could make for an offer. */
+/** An example of `paymentPayload.payload` for an offer. */
 export function permitPayloadFor({ scheme, asset }: { scheme?: unknown; asset?: unknown }): object {
   const account: Address = `0x${"01".repeat(20)}`;
   const isUpto = scheme === "upto";
@@ -160,12 +160,12 @@ export function permitPayloadFor({ scheme, asset }: { scheme?: unknown; asset?: 
   return writePermitPayload(permit, "0x");
 }
 
-/** A change of a request that the signature of its permit does not cover. */
+/** A change to a request that invalidates the signature of its permit. */
 export const permitChange = {
   "paymentPayload.payload.permit2Authorization.witness.validAfter": "1",
 } as const;
 
-/** The times that are given, by their names in a permit. */
+/** Renames the given times to the fields of a permit. */
 export function permitTimes<Times extends Partial<PaymentTimes>>({
   validAfter,
   validBefore,
@@ -177,7 +177,7 @@ export function permitTimes({ validAfter, validBefore }: Partial<PaymentTimes>):
   };
 }
 
-/** The members of a permit, as messages name them. Both bounds are inside of the window. */
+/** The names of a permit's fields in messages. Both time bounds are inclusive. */
 export const permit2Words: PaymentWords = {
   payer: `${permitMember}.from`,
   nonce: `${permitMember}.nonce`,

@@ -28,7 +28,7 @@ export const permit2ForPeople: MethodForPeople = {
 
   payloadSchema: (scheme) => createPermitPayloadSchema({ hasFacilitator: scheme === "upto" }),
 
-  /** Clients sign for the facilitator that an offer names. */
+  /** Clients sign for the facilitator in the offer, so it must be the right one. */
   explainOffer(at, { scheme, extra }, { contract }) {
     const { facilitatorAddress } = membersOf(extra);
     if (scheme !== "upto" || (isAddress(facilitatorAddress) && sameAddress(facilitatorAddress, contract)))
@@ -40,7 +40,7 @@ export const permit2ForPeople: MethodForPeople = {
   example: permitPayloadFor,
 };
 
-/** Finds what the signature of a permit was made for, where it is not the payer's for what is sent. */
+/** Finds out what a permit's signature was made for; empty if it is the payer's signature for the permit as sent. */
 function explainSignature(
   payment: SignedPayment,
   { at, network, asset, recover }: SignatureContext,

@@ -3,7 +3,7 @@ import type { Address } from "../../protocol/hex.ts";
 import { refuseAllowance } from "../approval.ts";
 import { type StateRefusals, usualStateRefusals } from "../payment-state.ts";
 
-/** The refusals of well-formed payments that only Permit2 has. */
+/** The refusals of well-formed payments that are specific to Permit2. */
 export const permit2Refusals = {
   spenderDiffers: (spender: Address, wanted: Address) =>
     differs(
@@ -16,7 +16,7 @@ export const permit2Refusals = {
       "Sign again, with that spender",
     ),
 
-  /** `wanted` is undefined where only the chain knows it. */
+  /** `wanted` is undefined if only the chain knows it. */
   facilitatorDiffers: (facilitator: Address, wanted: Address | undefined) => {
     const at = "permit2Authorization.witness.facilitator";
     const advice =

@@ -4,9 +4,9 @@ import { faults } from "../../protocol/wire-values.ts";
 import { permitMember } from "./permit2-payload.ts";
 
 /**
- * `paymentPayload.payload` of a payment by Permit2.
+ * The schema of `paymentPayload.payload` for a Permit2 payment.
  *
- * @param hasFacilitator whether its witness names who submits it, as that of scheme “upto” does
+ * @param hasFacilitator true for scheme "upto", whose witness names the account that submits it
  */
 export function createPermitPayloadSchema({ hasFacilitator }: { hasFacilitator: boolean }): z.ZodObject {
   const object = <Shape extends z.ZodRawShape>(shape: Shape) => z.object(shape, faults.object);

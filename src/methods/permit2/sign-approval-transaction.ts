@@ -9,23 +9,23 @@ import { maxUint256 } from "../../protocol/wire-values.ts";
 import { approveSelector, type transactionMembers } from "../approval-transaction.ts";
 import { permit2Address } from "./permit.ts";
 
-/* Signs what `approval-transaction.ts` reads. A module of its own, since most pages sign none. */
+/* Signs the approvals that `approval-transaction.ts` reads. A separate module because most pages sign none. */
 
-/** The members of an approval besides its payer. Fees are in wei per gas. */
+/** The fields of an approval, apart from its payer. Fees are in wei per gas. */
 export type TransactionTerms = Pick<
   TransactionFields,
   "chainId" | "nonce" | "maxFeePerGas" | "maxPriorityFeePerGas"
 > & {
   asset: Address;
-  /** All by default, as the public clients have it. */
+  /** Default: the maximum uint256, as in public clients. */
   amount?: bigint;
   spender?: Address;
-  /** 70,000 by default, as the public clients have it. */
+  /** Default: 70,000, as in public clients. */
   gas?: bigint;
   to?: Address;
   value?: bigint;
   data?: Hex;
-  /** Instead of the signer's. */
+  /** Used instead of the signer's signature. */
   signature?: TransactionSignature;
 };
 
@@ -33,9 +33,9 @@ export type TransactionTerms = Pick<
 export type NextTransaction = Pick<TransactionTerms, "nonce" | "maxFeePerGas" | "maxPriorityFeePerGas">;
 
 /**
- * Signs an approval that is to be sent with a payment by Permit2.
+ * Signs an approval to send along with a Permit2 payment.
  *
- * @returns `info` of the extension `erc20ApprovalGasSponsoring`
+ * @returns the `info` of the extension `erc20ApprovalGasSponsoring`
  */
 export async function signApprovalTransaction(
   signer: { readonly address: Address; signDigest(digest: Hex): Hex | Promise<Hex> },

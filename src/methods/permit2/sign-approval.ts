@@ -4,20 +4,20 @@ import { type Approval, approvalDigest } from "../approval.ts";
 import { permit2Address } from "./permit.ts";
 import type { PermitSigner } from "./sign-permit.ts";
 
-/** The approval of Permit2 that a payer signs for a token (EIP-2612). */
+/** The Permit2 approval that a payer signs for a token (EIP-2612). */
 export type ApprovalTerms = Pick<Approval, "amount" | "nonce" | "deadline"> & {
   asset: Pick<Asset, "name" | "version" | "address">;
   chainId: number;
-  /** The payer, when it is not the signer itself. */
+  /** The payer, if it is not the signer itself. */
   from?: Address;
-  /** Permit2, unless it is to be refused. */
+  /** Default: Permit2. Any other spender is refused. */
   spender?: Address;
 };
 
 /**
- * Signs an approval that is to be sent with a payment by Permit2.
+ * Signs an approval to send along with a Permit2 payment.
  *
- * @returns `info` of the extension `eip2612GasSponsoring`
+ * @returns the `info` of the extension `eip2612GasSponsoring`
  */
 export async function signApproval(
   signer: PermitSigner,

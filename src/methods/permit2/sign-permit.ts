@@ -10,7 +10,7 @@ import {
   uptoProxyAddress,
 } from "./permit.ts";
 
-/** Signs for a payer, whatever the payment method: a viem local account, or anything with the same two members. */
+/** Signs for a payer with any payment method: a viem local account, or anything with the same two members. */
 export type PayerSigner = {
   readonly address: Address;
   signTypedData(typedData: {
@@ -21,7 +21,7 @@ export type PayerSigner = {
   }): Promise<Hex>;
 };
 
-/** The same, or what signs digests. */
+/** The same, or a signer of raw digests. */
 export type PermitSigner =
   | PayerSigner
   | {
@@ -31,22 +31,22 @@ export type PermitSigner =
       signDigest(digest: Hex): Hex | Promise<Hex>;
     };
 
-/** The terms of a payer: a permit with usual values for nonce, spender and beginning. */
+/** The payer's terms: a permit with defaults for nonce, spender and start. */
 export type PermitTerms = Pick<Permit, "token" | "amount" | "to" | "deadline"> & {
   chainId: number;
-  /** Of scheme “upto”: who alone may submit it. */
+  /** Scheme "upto": the only account that may submit it. */
   facilitator?: Address | undefined;
-  /** 0 by default: valid at once. */
+  /** Default: 0, valid at once. */
   validAfter?: bigint;
-  /** Random by default. */
+  /** Default: random. */
   nonce?: bigint;
-  /** The proxy of x402 for the scheme by default. */
+  /** Default: the x402 proxy for the scheme. */
   spender?: Address;
-  /** The payer, when it is not the signer itself: a smart wallet that the signer controls. */
+  /** The payer, if it is a smart wallet that the signer controls. */
   from?: Address;
 };
 
-/** The kind of value that each member of a permit takes, besides the payer. */
+/** The type of each field of a permit, apart from the payer. */
 export const permitMembers: Readonly<Record<keyof Omit<Permit, "from">, Wanted>> = {
   token: aText,
   amount: aUint256,
@@ -58,7 +58,7 @@ export const permitMembers: Readonly<Record<keyof Omit<Permit, "from">, Wanted>>
   validAfter: aUint256,
 };
 
-/** Signs a payment by Permit2 as the payer: of scheme “upto” where a facilitator is named, else of “exact”. */
+/** Signs a Permit2 payment as the payer: scheme "upto" if a facilitator is given, otherwise "exact". */
 export async function signPermit(
   signer: PermitSigner,
   { chainId, ...terms }: PermitTerms,
@@ -78,7 +78,7 @@ export async function signPermit(
   return { permit, signature };
 }
 
-/** A permit as wallets sign it. */
+/** A permit as EIP-712 typed data. */
 export function typedPermit(permit: Permit, chainId: number) {
   const { token, amount, spender, nonce, deadline, to, facilitator, validAfter } = permit;
   return {

@@ -7,14 +7,14 @@ import { batchSettlementAddress } from "../contracts.ts";
 import { channelErrorOf } from "./channel-errors.ts";
 import { type ChannelEvent, channelEvents } from "./channel-events.ts";
 
-/* What the transactions of scheme “batch-settlement” have in common: each is a call of the settlement contract by itself. */
+/* Shared by the transactions of scheme "batch-settlement", each of which is a single call to the settlement contract. */
 
-/** A call of the settlement contract. `gas` is the most that it may use, calldata aside. */
+/** A call to the settlement contract. `gas` is its limit, excluding calldata. */
 export function contractCall(data: Hex, gas: bigint): Transaction {
   return { to: batchSettlementAddress, data, gas: gas + calldataGas(data) };
 }
 
-/** The members of the on-chain half that follow from one payment, or action, a transaction. */
+/** The methods of the on-chain part for payments or actions that never share a transaction. */
 export function settledAlone(
   transactionOf: (call: SettleCall) => Transaction,
 ): Pick<Settling, "transaction" | "batchKey" | "count" | "settlesSeveral"> {
@@ -31,21 +31,21 @@ export function settledAlone(
   };
 }
 
-/** The members for people's tests, which know the payments of buyers alone. */
+/** The methods that only test tools call; they do not support this scheme. */
 export const unknownToTests: Pick<Settling, "submission" | "cancellation"> = {
   submission: () => Promise.reject(new Error("scheme batch-settlement is not submitted by hand")),
   cancellation: () => Promise.reject(new Error("scheme batch-settlement is not cancelled by hand")),
 };
 
-/** A revert of the contracts, or of a token that they call, in a few words. */
+/** A short description of a revert by the contracts, or by a token that they call. */
 export function describeChannelRevert(revert: Revert): string {
   return (revert.kind === "unknown" && channelErrorOf(revert.data)?.name) || describeRevert(revert);
 }
 
 /**
- * The amount in an event of a mined transaction.
+ * Reads the amount in an event of a mined transaction.
  *
- * @throws UndeterminedError when no node gives the receipt
+ * @throws UndeterminedError if no node returns the receipt
  */
 export async function readAmount(
   { receipts, reader }: Pick<ChainQueries, "receipts" | "reader">,

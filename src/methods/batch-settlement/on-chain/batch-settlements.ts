@@ -5,7 +5,7 @@ import { payoutSettling } from "./payout-settling.ts";
 import { refundSettling } from "./refund-settling.ts";
 import { voucherSettling } from "./voucher-settling.ts";
 
-/** How each kind of payload of scheme “batch-settlement” is settled. */
+/** The on-chain parts of scheme "batch-settlement", one for each kind of payload. */
 export const batchSettlements: readonly Settling[] = [
   depositSettling,
   permit2DepositSettling,

@@ -8,22 +8,22 @@ import { contractCall, describeChannelRevert } from "./actions.ts";
 import { encodeClaim, encodeClaimWithSignature } from "./channel-calls.ts";
 import { confirmedBlock, readChannels, readReceiver } from "./channel-state.ts";
 
-/** With the signature check of wallets; 77,000 are used for the first row, and 25,000 for each other one. */
+/** Gas limits that include signature checks by wallets. The first row uses 77,000, each further one 25,000. */
 export const claimGas = 100_000n;
 export const rowGas = 60_000n;
 
 const gasOf = (rows: readonly VoucherClaim[]) => claimGas + rowGas * BigInt(rows.length);
 
-/** The call that claims rows by a signature of the authorizer that all of them have. */
+/** The call that claims rows with a signature by their common authorizer. */
 export function claimCall(rows: readonly VoucherClaim[], signature: Hex) {
   return contractCall(encodeClaimWithSignature(rows, signature), gasOf(rows));
 }
 
 /**
- * The answers of a chain about channels; it throws UndeterminedError where it does not say.
+ * Reads channels from a chain. Throws UndeterminedError if the chain does not answer.
  *
- * @param about the settlement that is asked for, for observers
- * @param deployment that of the wallet of the payer who is asked about
+ * @param about the settlement's id, so that observers can attribute requests to it
+ * @param deployment the deployment of the payer's wallet, if it is deployed with the payment
  */
 export function sourceOf(chain: Chain, about?: Hex, deployment?: WalletDeployment): ChannelSource {
   const { network, reader } = chain;

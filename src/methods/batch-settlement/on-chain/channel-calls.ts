@@ -5,8 +5,8 @@ import { encodeArray, offset, wordDigits } from "../../on-chain/batch-transactio
 import { type ChannelConfig, configWords, type VoucherClaim } from "../channel.ts";
 
 /*
- * Calldata of the settlement contract, put together by hand: viem's encoder takes longer to load than the service may take to start.
- * A test holds it against viem and the ABI.
+ * Hand-written calldata encoding for the settlement contract: loading viem's encoder would make the service start too slowly.
+ * A test compares it with viem and the ABI.
  */
 
 const config = "(address,address,address,address,address,uint40,bytes32)";
@@ -32,7 +32,7 @@ export function encodeDeposit(
   return `${selectors.deposit}${head}${offset(10 * wordDigits)}${byteWords(data)}`;
 }
 
-/** The data for the collector of EIP-3009: the members of the authorization that the contract does not know. */
+/** The data for the EIP-3009 collector: the fields of the authorization that are not arguments of `deposit`. */
 export function encodeErc3009Data(
   { validAfter, validBefore, salt }: { validAfter: bigint; validBefore: bigint; salt: Hex },
   signature: Hex,
@@ -41,7 +41,7 @@ export function encodeErc3009Data(
   return `0x${words}${offset(4 * wordDigits)}${byteWords(signature)}`;
 }
 
-/** The data for the collector of Permit2, which submits an approval by EIP-2612 first. */
+/** The data for the Permit2 collector, which submits an EIP-2612 approval first if there is one. */
 export function encodePermit2Data(
   { nonce, deadline }: { nonce: Hex; deadline: bigint },
   signature: Hex,
@@ -59,7 +59,7 @@ function encodeApproval(approval: Approval | undefined): Hex {
   return `0x${terms}${v}${rs}`;
 }
 
-/** `aggregate3` of Multicall3: calls one after the other, each of which may fail or must not. */
+/** Multicall3's `aggregate3`: a sequence of calls, each with a flag that allows it to fail. */
 export function encodeCalls(calls: readonly { to: Address; data: Hex; mayFail: boolean }[]): Hex {
   const encoded = calls.map(
     ({ to, data, mayFail }) =>
@@ -103,12 +103,12 @@ export function encodeRefund(
   return `${selectors.refundWithSignature}${head}${offset(10 * wordDigits)}${byteWords(signature)}`;
 }
 
-/** `initiateWithdraw(config, amount)`, by which a payer announces that it takes so much back. */
+/** `initiateWithdraw(config, amount)`, with which a payer announces a withdrawal. */
 export function encodeInitiateWithdraw(channel: ChannelConfig, amount: bigint): Hex {
   return `${selectors.initiateWithdraw}${configWords(channel)}${uintWord(amount)}`;
 }
 
-/** `multicall(data)`: several calls of the contract, all or none. */
+/** `multicall(data)`: several calls to the contract, all or nothing. */
 export function encodeMulticall(calls: readonly Hex[]): Hex {
   return `${selectors.multicall}${offset(wordDigits)}${encodeArray(calls.map(byteWords))}`;
 }

@@ -1,7 +1,7 @@
 import { selector } from "../../../chain/views.ts";
 import type { Hex } from "../../../protocol/hex.ts";
 
-/** The errors of the settlement contract, with what is to be said of those that shops and buyers meet. */
+/** The errors of the settlement contract, with advice for those that shops and buyers run into. */
 const errors: Readonly<Record<string, string>> = {
   ClaimExceedsBalance:
     "A row claims more than its channel holds: a withdrawal or a refund has taken it. Claim at most the balance, and leave that row out of the batch.",
@@ -48,12 +48,12 @@ const bySelector = new Map<string, { name: string; advice: string }>(
   }),
 );
 
-/** An error of the contracts, and what to do about it; undefined of another's. */
+/** An error of the contracts, and advice on it; undefined for any other error. */
 export function channelErrorOf(data: Hex): { name: string; advice: string } | undefined {
   return bySelector.get(data.slice(0, 10).toLowerCase());
 }
 
-/** The first error of the contracts that a text has, by its name or as revert data: clients without their ABI print that. */
+/** The first error of the contracts in a text, by name or as revert data, which clients without the ABI print. */
 export function channelErrorIn(text: string): { name: string; advice: string } | undefined {
   const data = Array.from(text.matchAll(/0x([0-9a-f]{8})/gi), ([, digits]): Hex => `0x${digits}`);
   const named = [...bySelector.values()].find(

@@ -10,9 +10,9 @@ import {
 import type { WithdrawalLogs } from "../../on-chain/settling.ts";
 import { batchSettlementAddress } from "../contracts.ts";
 
-/* The events of the settlement contract that prove what a transaction did: a receipt without a revert proves nothing by itself. */
+/* The settlement contract's events that prove what a transaction did; success alone proves nothing. */
 
-/** The first topic of each. */
+/** The first topic of each event. */
 export const channelTopics = {
   Deposited: keccak256Text("Deposited(bytes32,address,uint128,uint128)"),
   Claimed: keccak256Text("Claimed(bytes32,address,uint128,uint128)"),
@@ -23,10 +23,10 @@ export const channelTopics = {
 
 export type ChannelEventName = keyof typeof channelTopics;
 
-/** An event by its name and key: a channel, or for `Settled` the receiver and the token. `amounts` are its data. */
+/** An event. `key` is the channel's id, or for `Settled` the receiver and the token. `amounts` are the words of its data. */
 export type ChannelEvent = { name: ChannelEventName; key: string; amounts: readonly [bigint, bigint] };
 
-/** The words of data that each has. */
+/** The names of the words in each event's data. */
 const dataNames: Readonly<Record<ChannelEventName, readonly string[]>> = {
   Deposited: ["amount", "newBalance"],
   Claimed: ["claimAmount", "newTotalClaimed"],
@@ -40,7 +40,7 @@ const names = Object.keys(channelTopics) as ChannelEventName[];
 export const receiverKey = (receiver: Address, token: Address) =>
   `0x${addressWord(receiver)} 0x${addressWord(token)}`;
 
-/** Reads a log as one of these events; undefined when it is another. */
+/** Decodes a log as one of these events; undefined if it is another. */
 export function readChannelEvent({ address, topics, data }: EventLog): ChannelEvent | undefined {
   const [topic, ...indexed] = topics.map((one) => one.toLowerCase());
   const name = names.find((one) => channelTopics[one] === topic);
@@ -51,24 +51,24 @@ export function readChannelEvent({ address, topics, data }: EventLog): ChannelEv
   return { name, key, amounts: [amounts[0] ?? 0n, amounts[1] ?? 0n] };
 }
 
-/** An event by the names of its members, for people. */
+/** An event with named fields, for display. */
 export function namedChannelEvent({ name, key, amounts }: ChannelEvent): Readonly<Record<string, string>> {
   const [receiver = "", token] = key.split(" ").map((word) => `0x${word.slice(-40)}`);
   const about = token === undefined ? { channelId: key } : { receiver, token };
   return { ...about, ...Object.fromEntries(dataNames[name].map((one, at) => [one, `${amounts[at] ?? 0n}`])) };
 }
 
-/** The events of a transaction, in their order; none of one that was reverted. */
+/** The events of a transaction, in order; empty if it reverted. */
 export function channelEvents({ succeeded, logs }: Receipt): readonly ChannelEvent[] {
   return succeeded ? logs.flatMap((log) => readChannelEvent(log) ?? []) : [];
 }
 
-/** The filter of one event of a channel. */
+/** The log filter for one event of a channel. */
 export function channelLogs(name: ChannelEventName, channelId: Hex) {
   return { address: batchSettlementAddress, topics: [channelTopics[name], channelId] as const };
 }
 
-/** {@link OnChannels.withdrawals}: of all channels, since only the ledger knows which are ours. */
+/** {@link OnChannels.withdrawals} for all channels, because only the ledger knows which are ours. */
 export const withdrawalLogs: WithdrawalLogs = {
   filter: { address: batchSettlementAddress, topics: [channelTopics.WithdrawInitiated] },
   read(log) {

@@ -12,7 +12,7 @@ const selectors = {
   receivers: selector("receivers(address,address)"),
 } as const;
 
-/** What a channel holds; the first word of what the contract says of it. */
+/** The call that reads a channel's balance, which is the first word of the result. */
 export function balanceIn(channelId: Hex): ViewCall {
   return { target: batchSettlementAddress, data: `${selectors.channels}${channelId.slice(2)}` };
 }
@@ -20,9 +20,9 @@ export function balanceIn(channelId: Hex): ViewCall {
 type Asked = { reader: ChainQueries["reader"]; about?: Hex | undefined; block?: bigint | undefined };
 
 /**
- * Calls views of the settlement contract at one block, the newest unless one is named: each gives its words.
+ * Calls views of the settlement contract at one block (default: the newest). Returns the words of each result.
  *
- * @throws UndeterminedError when the chain did not say
+ * @throws UndeterminedError if the chain does not answer
  */
 async function askContract(
   { reader, about, block }: Asked,
@@ -34,7 +34,7 @@ async function askContract(
   return reader.expect("the state of channels", answer, (result) => readMulticall(result, calls.length));
 }
 
-/** The words of each result of `multicall`; undefined where it is none of so many. */
+/** The words of each result of `multicall`; undefined if it does not have `count` results. */
 function readMulticall(result: unknown, count: number): bigint[][] | undefined {
   if (!isBytes(result)) return undefined;
   const word = (index: number) => wordAt(result, index);
@@ -69,13 +69,12 @@ export async function readChannels(asked: Asked, ids: readonly Hex[]): Promise<r
   return ids.map((_, index) => toState(views.slice(3 * index, 3 * index + 3)));
 }
 
-/** Reads a channel. */
 export async function readChannel(asked: Asked, id: Hex): Promise<ChannelState> {
   const views = await askContract(asked, channelViews(id));
   return toState(views);
 }
 
-/** The sums that were claimed for a receiver in all, and paid out of that. */
+/** Reads the totals that were claimed for a receiver and paid out to it. */
 export async function readReceiver(asked: Asked, receiver: Address, token: Address): Promise<ReceiverState> {
   const call: Hex = `${selectors.receivers}${addressWord(receiver)}${addressWord(token)}`;
   const views = await askContract(asked, [call]);
@@ -84,8 +83,8 @@ export async function readReceiver(asked: Asked, receiver: Address, token: Addre
 }
 
 /**
- * The block to read what answers say at: the newest confirmed one, or a later one that holds what was just settled. Undefined for the
- * newest of all.
+ * The block at which to read state for responses: the newest confirmed one, or the later block of what was just settled.
+ * Undefined means the newest block.
  */
 export async function confirmedBlock(
   { network, head }: Pick<ChainQueries, "network" | "head">,

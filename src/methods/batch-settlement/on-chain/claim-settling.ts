@@ -13,9 +13,9 @@ import { claimCall, claimGas, rowGas, sourceOf } from "./chain-source.ts";
 import { channelEvents } from "./channel-events.ts";
 import { readChannels } from "./channel-state.ts";
 
-/* Claims as transactions: each row that was due has to show its event. */
+/* Settles claims. Each row that was due must have its event in the receipt. */
 
-/** The gas for rows of plain accounts: the first one uses 77,000, each other one 25,000 with its calldata. */
+/** The gas for rows by plain accounts: the first one uses 77,000, each further one 25,000 including calldata. */
 const plainGas = (rows: readonly VoucherClaim[]) => 80_000n + 30_000n * BigInt(Math.max(rows.length - 1, 0));
 
 const transactionOf = ({ payment }: SettleCall) => {
@@ -23,7 +23,7 @@ const transactionOf = ({ payment }: SettleCall) => {
   return claimCall(claims, signature);
 };
 
-/** Returns the rows that a receipt shows no claim of, among those that were due. */
+/** The channels of due rows that a receipt does not prove to be claimed. */
 export function unclaimedIn(
   receipt: Receipt,
   { claims, ids = [], gains = [] }: Pick<ClaimPayload, "claims" | "ids" | "gains">,
@@ -36,14 +36,14 @@ export function unclaimedIn(
   });
 }
 
-/** The state of the rows of a claim; used once nothing is left of it. */
+/** Returns true if nothing is left to claim. */
 async function isClaimed({ reader }: Pick<ChainQueries, "reader">, { claims, ids = [] }: ClaimPayload) {
   if (ids.length === 0) return false;
   const states = await readChannels({ reader }, ids);
   return states.every(({ totalClaimed }, index) => totalClaimed >= (claims[index]?.totalClaimed ?? 0n));
 }
 
-/** Any signature by a key. */
+/** A placeholder for a plain signature, to estimate costs. */
 const someSignature: Hex = `0x${"ff".repeat(65)}`;
 
 async function limitCost(chain: Chain): Promise<FitsTransaction | undefined> {
@@ -55,7 +55,6 @@ async function limitCost(chain: Chain): Promise<FitsTransaction | undefined> {
   return (rows) => claimCall(rows, someSignature).gas * maxFeePerGas <= maxTransactionCost;
 }
 
-/** A claim, as one transaction. */
 export const claimSettling: Settling = {
   method: channelMethods.claim,
   identify: identifyByContent,
@@ -77,7 +76,7 @@ export const claimSettling: Settling = {
       return { settled: false, failure: `not claimed by this transaction: ${missing.join(", ")}` };
     },
   }),
-  // What others claim leaves nothing to this one: the shop asks again, and learns that.
+  // If others have claimed these rows, this claim fails, and the shop learns that when it asks again.
   findPayout: () => Promise.resolve(null),
   stateOf: async (chain, { payment }) => ({ used: await isClaimed(chain, claimOf(payment)) }),
   explain: (_chain, _call, revert) => Promise.resolve(claimReverts(describeChannelRevert(revert))),

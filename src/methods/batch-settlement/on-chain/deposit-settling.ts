@@ -40,14 +40,14 @@ import {
 } from "./deposit-transaction.ts";
 
 /*
- * Deposits are payments: a signed authorization, used once. They bring tokens into a channel, whoever submits them, and `Deposited`
- * of that channel is what proves one.
+ * Deposits are payments with a signed authorization that can be used once. They bring tokens into a channel, whoever submits
+ * them. The proof of a deposit is the channel's `Deposited` event.
  */
 
-/** Blocks in which a deposit is looked for that somebody else has submitted before it came to us. */
+/** The number of recent blocks to search for a deposit that somebody else has submitted before us. */
 const recentBlocks = 2_000n;
 
-/** Plans a deposit; by Permit2, with the approval that came with it. */
+/** Plans a deposit, with Permit2 including the approval that came with it. */
 async function plan(
   chain: Chain,
   asked: SettleCall,
@@ -77,16 +77,16 @@ async function plan(
   const { facts, extra } = judged;
   const { call, byApproval, settledBy } = facts;
   const transaction = depositTransaction(call);
-  // A deposit that was made needs no approval any more.
+  // A deposit that was already made no longer needs an approval.
   return settledBy === undefined
     ? { call, transaction, effect: depositEffect(call.payment, transaction), ...byApproval, extra }
     : { call, transaction, settledBy, extra };
 }
 
 /**
- * The deposit of a payment that somebody else has submitted; undefined where the newest blocks have none.
+ * Finds a deposit that somebody else has submitted; undefined if the newest blocks have none.
  *
- * @throws UndeterminedError while its block is not deep enough
+ * @throws UndeterminedError if its block is not deep enough yet
  */
 async function findRecentDeposit(chain: Chain, call: SettleCall): Promise<Payout | undefined> {
   const { number: toBlock } = await chain.head();
@@ -98,8 +98,8 @@ async function findRecentDeposit(chain: Chain, call: SettleCall): Promise<Payout
 }
 
 /**
- * {@link Settling.findPayout}: the token names the authorization that it used; Permit2 does not, so that the transaction itself must
- * have the payer's signature in it.
+ * {@link Settling.findPayout}: the token logs the authorization that it used. Permit2 does not, so there the transaction
+ * itself must contain the payer's signature.
  */
 async function findPayout(
   { reader, readLogs }: ChainQueries,
@@ -192,7 +192,7 @@ function createDepositSettling(method: string, nonceSpace: "token" | "permit2"):
       const { payment, id } = call;
       const before = deployment(payment);
       if (before === undefined) return explain(chain, call, revert);
-      // Multicall3 does not say why.
+      // Multicall3 does not pass on the reason.
       const { payer, asset } = payment;
       const from = multicall3Address;
       const alone = depositCall(payment);
@@ -214,7 +214,7 @@ export const depositSettling = createDepositSettling(channelMethods.deposit, "to
 export const permit2DepositSettling: Settling = {
   ...createDepositSettling(channelMethods.permit2Deposit, "permit2"),
   async bringApproval(...given) {
-    // The service never needs it.
+    // Loaded lazily: the service never needs it.
     const { bringApproval } = await import("../../on-chain/bring-approval.ts");
     return bringApproval(...given);
   },

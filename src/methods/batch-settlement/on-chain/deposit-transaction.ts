@@ -9,18 +9,16 @@ import { contractCall } from "./actions.ts";
 import { encodeCalls, encodeDeposit, encodeErc3009Data, encodePermit2Data } from "./channel-calls.ts";
 import { balanceIn } from "./channel-state.ts";
 
-/* The transaction of a deposit. */
-
-/** With the gas that a wallet's code may burn to check a signature, as for other payments; 150,000 are used. */
+/** Includes the gas that a wallet's code may burn to check a signature, as for other payments. It uses 150,000. */
 export const depositGas = 450_000n;
 
-/** The additional gas for an EIP-2612 approval that is submitted with a deposit, as for other payments by Permit2. */
+/** The extra gas for an EIP-2612 approval that is submitted with a deposit, as for other Permit2 payments. */
 const approvalGas = 80_000n;
 
-/** The additional gas for a wallet that is deployed first, as for other payments. */
+/** The extra gas for a wallet that is deployed first, as for other payments. */
 const deployGas = 1_150_000n;
 
-/** The call of the escrow alone. */
+/** The call to the escrow alone, without a wallet deployment. */
 export function depositCall(payment: SignedPayment): Transaction {
   const { config, salt } = depositOf(payment);
   const { limit, nonce, window } = payment;
@@ -36,15 +34,15 @@ export function depositCall(payment: SignedPayment): Transaction {
   return contractCall(call, depositGas + (approval === undefined ? 0n : approvalGas));
 }
 
-/** The call that deploys the payer's wallet first (ERC-6492), if its signature names one. */
+/** The call that deploys the payer's wallet (ERC-6492), if the signature contains one. */
 export function deployment({ signature }: Pick<SignedPayment, "signature">): Transaction | undefined {
   const wallet = unwrapErc6492(signature);
   return wallet && { to: wallet.factory, data: wallet.factoryCalldata, gas: deployGas };
 }
 
 /**
- * The transaction of a deposit. Multicall3 deploys the wallet first: anybody may deposit, and it can do no more than anybody. A
- * wallet that somebody else has deployed meanwhile makes the factory fail, which does no harm.
+ * The transaction of a deposit. If needed, Multicall3 deploys the wallet first. That is safe: anyone may deposit, and
+ * Multicall3 has no special rights. The factory call may fail, because somebody else may have deployed the wallet.
  */
 export function depositTransaction({ payment }: Pick<SettleCall, "payment">): Transaction {
   const deposit = depositCall(payment);
@@ -57,7 +55,7 @@ export function depositTransaction({ payment }: Pick<SettleCall, "payment">): Tr
   return { to: multicall3Address, data, gas: deployGas + depositGas + calldataGas(data) };
 }
 
-/** The effect of a deposit with a deployment, which a chain without Multicall3 would not have. */
+/** The effect of a deposit with a deployment: on a chain without Multicall3, the transaction would silently do nothing. */
 export function depositEffect(payment: SignedPayment, { to, data, gas }: Transaction): Effect | undefined {
   if (deployment(payment) === undefined) return undefined;
   const held = balanceIn(depositOf(payment).voucher.channelId);

@@ -6,7 +6,7 @@ import {
   permit2CollectorAddress,
 } from "../contracts.ts";
 
-/** Stand-ins of what public chains have; only local chains load their code. */
+/** Stand-ins for contracts of public chains; only local chains load their code. */
 export const batchSettlementContracts: readonly LocalContract[] = [
   {
     address: batchSettlementAddress,

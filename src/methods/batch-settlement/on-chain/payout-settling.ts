@@ -9,15 +9,14 @@ import { encodeSettleOwed } from "./channel-calls.ts";
 import { channelEvents, receiverKey } from "./channel-events.ts";
 import { readReceiver } from "./channel-state.ts";
 
-/* `settle` pays a receiver what was claimed for it and not paid out yet, in one transfer. Anybody may have that done. */
+/* `settle` pays a receiver everything that was claimed for it and not paid out yet, in one transfer. Anyone may call it. */
 
-/** A fixed limit: an estimate on a node that lags sees nothing to pay, and is too low. 67,000 are used. */
+/** A fixed limit, because a lagging node sees nothing to pay and would estimate too little. It uses 67,000. */
 const payoutGas = 150_000n;
 
 const transactionOf = ({ payment: { payTo, asset } }: SettleCall) =>
   contractCall(encodeSettleOwed(payTo, asset), payoutGas);
 
-/** A payout, as one transaction. */
 export const payoutSettling: Settling = {
   method: channelMethods.settle,
   identify: (chain, payment, known) => identifyPayout(chain && sourceOf(chain), payment, known),

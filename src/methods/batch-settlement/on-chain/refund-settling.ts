@@ -12,7 +12,7 @@ import { channelEvents } from "./channel-events.ts";
 import { confirmedBlock, readChannel } from "./channel-state.ts";
 import { unclaimedIn } from "./claim-settling.ts";
 
-/* Refunds as transactions, with the claims that come before them. */
+/* Settles refunds, together with the claims that come before them. */
 
 const refundGas = 200_000n;
 const rowGas = 100_000n;
@@ -25,7 +25,6 @@ function transactionOf({ payment }: SettleCall) {
   return contractCall(encodeMulticall([encodeClaimWithSignature(claims, claimSignature), refund]), gas);
 }
 
-/** A refund, as one transaction. */
 export const refundSettling: Settling = {
   method: channelMethods.refund,
   identify: identifyByContent,

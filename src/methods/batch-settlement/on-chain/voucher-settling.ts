@@ -9,7 +9,7 @@ const never = () => {
   throw new Error("a voucher is not settled by itself");
 };
 
-/** Vouchers move nothing before a claim. */
+/** Vouchers are only verified: they move nothing until they are claimed. */
 export const voucherSettling: Settling = {
   method: channelMethods.voucher,
   judge: (chain, { payment, id, price = 0n }) => judgeVoucher(sourceOf(chain, id), payment, price),

@@ -30,7 +30,7 @@ import {
   usualSettle,
 } from "./eip3009-transaction.ts";
 
-/** `forwardReceived`, for what others submitted. */
+/** `forwardReceived`, for payments that others have submitted. */
 export const exactEip3009Recovery: Recovery = {
   transaction: (call, { facilitatorContract: to }) => ({ to, ...forwardTransaction(call) }),
   usual: usualForward,
@@ -41,7 +41,7 @@ export const exactEip3009Recovery: Recovery = {
   findDirectSubmission,
 };
 
-/** A payment straight to its payee is proven by the token alone. */
+/** A payment directly to its payee is proven by the token's logs alone. */
 const prove: Settling["prove"] = (receipt, network, data) => {
   const proofs = readSettlements(receipt, network.facilitatorContract);
   const wentStraight = readStraightPayments(receipt, { isLone: data !== undefined && isLoneTransfer(data) });
@@ -53,13 +53,13 @@ const prove: Settling["prove"] = (receipt, network, data) => {
   };
 };
 
-/** EIP-3009: through the facilitator contract, or straight to the payee. Which of the two follows from the payment, each time. */
+/** Settles EIP-3009 payments: through the facilitator contract or directly to the payee, depending on the payment. */
 export const exactEip3009Settling: Settling = {
   method: exactEip3009,
 
   plan({ network }, call) {
     const { payment } = call;
-    // A wallet that is deployed first is known by its revert alone.
+    // If the wallet is deployed first, only a revert is checked.
     const hasEffect = goesStraight(payment, network) && !isErc6492(payment.signature);
     return {
       call,
@@ -70,7 +70,7 @@ export const exactEip3009Settling: Settling = {
   transaction: settleTransaction,
   batchKey({ payment }, network) {
     const asset = payment.asset.toLowerCase();
-    // The transaction deploys one wallet.
+    // A transaction can deploy only one wallet.
     if (isErc6492(payment.signature)) return `${asset} ${payment.payer} ${payment.nonce}`;
     return `${asset} ${goesStraight(payment, network) ? "straight" : "through the contract"}`;
   },
@@ -89,7 +89,7 @@ export const exactEip3009Settling: Settling = {
   isUsed: createIsUsed(authorizationUse),
 
   async submission(payment) {
-    // The service never needs it.
+    // Loaded lazily: the service never needs it.
     const { encodeSubmission } = await import("./token-calls.ts");
     return { to: payment.asset, data: encodeSubmission(authorizationOf(payment), payment.signature) };
   },
@@ -102,19 +102,19 @@ export const exactEip3009Settling: Settling = {
 };
 
 type ReadProofs = {
-  /** How it ended this settlement; undefined when the receipt proves neither success nor failure. */
+  /** How this settlement ended; undefined if the receipt proves neither success nor failure. */
   find(expected: ReceivedPayment): SettlementProof | undefined;
-  /** How it failed; undefined when the receipt does not prove that. */
+  /** How this settlement failed; undefined if the receipt does not prove a failure. */
   findFailure(expected: ReceivedPayment): SettlementProof | undefined;
 };
 
 /**
- * Reads which settlements a receipt proves, as settled or as failed.
+ * Reads which settlements a receipt proves to be settled or failed.
  *
- * Settled takes three logs: `Settled` of the facilitator contract, with the value and the recipient that were
- * claimed, and of the token itself `AuthorizationUsed` of that very authorization and a `Transfer` of the value
- * from the payer to the contract; each `Transfer` proves one settlement. Failed takes `SettlementFailed`. The
- * receipt of a reverted transaction proves nothing of single settlements.
+ * The proof of success is three logs: `Settled` from the facilitator contract, with the claimed value and recipient, and
+ * from the token itself `AuthorizationUsed` for that very authorization and a `Transfer` of the value from the payer to the
+ * contract. Each `Transfer` proves one settlement. The proof of failure is `SettlementFailed`. The receipt of a reverted
+ * transaction proves nothing about single settlements.
  */
 export function readSettlements(receipt: Receipt, facilitatorContract: Address): ReadProofs {
   const claimed: Extract<PaymentEvent, { recipient: Address }>[] = [];
@@ -160,8 +160,8 @@ function transferKey(token: Address, from: Address, value: bigint): string {
 }
 
 /**
- * {@link Recovery.findDirectSubmission}: proven by `AuthorizationUsed` of that very authorization, the `Transfer` of that
- * very value right after it, both of the token, and no `Settled` for it.
+ * {@link Recovery.findDirectSubmission}: proven by the token's `AuthorizationUsed` for that very authorization, the token's
+ * `Transfer` of that very value right after it, and no `Settled` for it.
  */
 export async function findDirectSubmission(
   { reader, readLogs, network: { facilitatorContract } }: ChainQueries,

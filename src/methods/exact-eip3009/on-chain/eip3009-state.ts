@@ -16,8 +16,8 @@ import { createDiagnosing, neededFlag, tokenSources, type WordSource } from "../
 import { eip3009StateRefusals, eip3009Words } from "../eip3009-method.ts";
 
 /**
- * Where the token alone settles, the facilitator contract has no part in it. A wallet that is deployed with its payment needs the
- * contract on either route.
+ * Diagnoses EIP-3009 payments by state. A payment directly to its payee does not involve the facilitator contract, unless
+ * the payer's wallet is deployed with it: that always needs the contract.
  */
 export const { diagnose, stateOf, explain } = createDiagnosing({
   stateRefusals: eip3009StateRefusals,
@@ -30,7 +30,10 @@ export const { diagnose, stateOf, explain } = createDiagnosing({
   explainRevert,
 });
 
-/** FiatTokenV2_2's own words where state alone cannot tell; compared whole, as part of the token's interface. */
+/**
+ * FiatTokenV2_2's revert messages for problems that the state does not show. They are treated as part of the token's
+ * interface, and only full matches count.
+ */
 const tokenWords: ReadonlyMap<string, RefusedSituation> = new Map([
   ["FiatTokenV2: authorization is not yet valid", "never_valid"],
   ["FiatTokenV2: authorization is expired", "expired"],
@@ -55,20 +58,20 @@ function explainRevert(revert: Revert, { payment }: SettleCall): Invalid {
 
 const authorizationState = selector("authorizationState(address,bytes32)");
 
-/** The call that reads whether a payer's authorization was used or cancelled (EIP-3009). */
+/** The call that reads if a payer's authorization was used or canceled (EIP-3009). */
 export function authorizationStateOf(asset: Address, payer: Address, authorizationNonce: Hex): ViewCall {
   const data: Hex = `${authorizationState}${addressWord(payer)}${authorizationNonce.slice(2)}`;
   return { target: asset, data };
 }
 
-/** Returns true if the token has the authorization of a payment as used or cancelled. */
+/** True if the authorization of a payment is used or canceled in the token. */
 export function authorizationUse(
   payment: Pick<SignedPayment, "asset" | "payer" | "nonce">,
 ): WordSource<boolean> {
   return neededFlag(authorizationStateOf(payment.asset, payment.payer, payment.nonce));
 }
 
-/** The logs by which the token says that the authorization was used or cancelled: it has one of them, once. */
+/** The filter for the token's log that an authorization was used or canceled; there is at most one. */
 export function endsOf({ asset, payer, nonce }: Pick<SignedPayment, "asset" | "payer" | "nonce">): LogFilter {
   const topics = [
     [authorizationUsedTopic, authorizationCanceledTopic],

@@ -37,51 +37,50 @@ import { type Payout, type Search, type SettleCall, usageOf } from "../../on-cha
 import { authorizationStateOf } from "./eip3009-state.ts";
 
 /**
- * The most gas that the token may use for one payment, and with it the code at the payer's address: as much as the
- * facilitator contract gives it (PULL_GAS), so that a payment fails alone as it does in a batch.
+ * The gas limit of the token, and of the code at the payer's address, for one payment. Equals the facilitator contract's
+ * PULL_GAS, so that a payment that fails in a batch also fails alone.
  */
 const transferGas = 250_000n;
 
 /*
- * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So
- * they let the code at every payer's address burn all it may, PULL_GAS (250,000). In a batch they also cover the
- * second attempt that the contract makes when a recipient cannot be paid, unless a third of the payers burn as well.
+ * Gas limits. Unused gas costs nothing, but running out reverts the whole transaction. So the limits let the code at every
+ * payer's address burn all of PULL_GAS (250,000). In a batch they also cover the contract's second attempt if a recipient
+ * cannot be paid, unless a third of the payers burn their gas as well.
  */
 
 /**
- * `settle`, calldata aside: 21,000 for the transaction, some 20,000 up to the pull, 264,000 that the contract wants
- * to see for it (PULL_GAS and the 64th that a call leaves behind), then 162,000 for the payout. 108,000 are used, and
- * 125,000 for a recipient that has nothing yet.
+ * `settle`, excluding calldata: 21,000 for the transaction, about 20,000 before the pull, 264,000 that the contract
+ * requires for the pull (PULL_GAS and the 1/64 that a call cannot pass on), and 162,000 for the payout. It uses 108,000, or
+ * 125,000 if the recipient has no balance yet.
  */
 const settleGas = 500_000n;
 
 /**
- * A payment that goes straight to the payee, calldata aside: 21,000 for the transaction, and what the token
- * may use. 86,000 are used.
+ * A payment directly to the payee, excluding calldata: 21,000 for the transaction, and the token's limit. It uses 86,000.
  */
 const straightGas = 21_000n + transferGas;
 
 /**
- * A wallet that is deployed first: DEPLOY_GAS (1,000,000) for its factory, the 64th that a call leaves behind, 32,000 for the account
- * that calls it, and what the contract wants to see beyond that. What a plain wallet takes in all: 401,000.
+ * The deployment of the payer's wallet: DEPLOY_GAS (1,000,000) for the factory, the 1/64 that a call cannot pass on, 32,000
+ * for the account that calls it, and the reserve that the contract requires. A plain wallet uses 401,000 in total.
  */
 const deployGas = 1_150_000n;
 
-/** `settleBatch` without its payments: as above, since the last pull must leave room for the payouts. */
+/** `settleBatch` without its payments; the same limit, because the last pull must leave room for the payouts. */
 const batchGas = 500_000n;
 
 /**
- * `transferBatch` without its payments: 21,000 for the transaction, some 10,000 up to the first payment, and what the
- * contract wants to see beyond PULL_GAS for the last.
+ * `transferBatch` without its payments: 21,000 for the transaction, about 10,000 before the first payment, and the reserve
+ * beyond PULL_GAS that the contract requires for the last one.
  */
 const straightBatchGas = 60_000n;
 
-/** A payment in a batch: PULL_GAS, and its balance check or its event. 51,000 to 82,000 are used. */
+/** A payment in a batch: PULL_GAS, and its balance check or its event. It uses 51,000 to 82,000. */
 const paymentGas = () => 275_000n;
 
 /**
- * `forwardReceived`, calldata aside. 156,000 are used, and what the payer's wallet takes to check its signature, which was
- * PULL_GAS at most when it paid.
+ * `forwardReceived`, excluding calldata. It uses 156,000, plus the signature check by the payer's wallet, which took at
+ * most PULL_GAS when the payment was made.
  */
 const forwardGas = 450_000n;
 
@@ -97,7 +96,7 @@ const straight: Route = {
   batch: { encode: encodeTransferBatch, gas: straightBatchGas, paymentGas },
 };
 
-/** The wallet of the payer is deployed first, in the same transaction, which is this payment's alone. */
+/** Deploys the payer's wallet first, in the same transaction. Such a payment cannot share a transaction with others. */
 function deploying(deployment: WalletDeployment, rest: Route): Route {
   return {
     ...rest,
@@ -112,35 +111,35 @@ function deploying(deployment: WalletDeployment, rest: Route): Route {
   };
 }
 
-/** A payment straight to its payee is a call of the token; the others go through the contract. */
+/** A payment directly to its payee is a call to the token; all others go through the contract. */
 export const { transaction: settleTransaction, count: countBatch } = createTransactions((call, network) => {
   const route = goesStraight(call.payment, network) ? straight : throughContract;
   const deployment = unwrapErc6492(call.payment.signature);
   return deployment === undefined ? route : deploying(deployment, route);
 });
 
-/** The part of a transaction that pays out what an authorization brought to the contract by itself. */
+/** The calldata and gas limit for paying out value that an authorization brought to the contract outside a settlement. */
 export function forwardTransaction(call: SettleCall): { data: Hex; gas: bigint } {
   const data = encodeForwardReceived(call);
   return { data, gas: forwardGas + calldataGas(data) };
 }
 
 /**
- * The gas of a payment of USDC that is settled alone, for a recipient without a balance: see
- * `contracts/test/snapshots/gas.json`. Payments that are settled together take half of that.
+ * The gas usage of a USDC payment that is settled alone to a recipient without a balance: see
+ * `contracts/test/snapshots/gas.json`. Payments in a batch use half of that.
  */
 export const usualSettle = usageOf(125_000n, { most: settleGas, bytes: 388 });
 
-/** The same of a payment that is forwarded. */
+/** The same for a payment that is forwarded. */
 export const usualForward = usageOf(162_000n, { most: forwardGas, bytes: 388 });
 
 /*
- * Payments that go straight to the payee, by the token's `transferWithAuthorization`. Anybody can submit
- * one, and whoever does, the payee has the money.
+ * Payments directly to the payee, with the token's `transferWithAuthorization`. Anyone can submit one, and the payee gets
+ * the money whoever does.
  */
 
 /**
- * The effect of such a payment. A transaction that is not reverted does not prove it: tokens that charge a fee move another
+ * The effect of such a payment. A transaction that does not revert is no proof: tokens with a transfer fee move another
  * amount, and some silently do nothing if the authorization was used.
  */
 export function effectOf(payment: SignedPayment): Effect {
@@ -160,10 +159,10 @@ export function effectOf(payment: SignedPayment): Effect {
 }
 
 /**
- * Which payments the logs of a transaction prove to have gone straight to the payee, whoever sent it.
+ * Reads which payments the logs of a transaction prove to have gone directly to the payee, whoever sent the transaction.
  *
- * @param isLone the transaction is ours and calls the token once: a token may then log between the use and its transfer.
- *   In any other transaction another payment may have made the transfer, so only a pair without a gap proves one.
+ * @param isLone true if the transaction is ours and calls the token once: the token may then emit other logs between the use
+ *   and its transfer. In any other transaction the transfer may belong to another payment, so only adjacent logs are a proof.
  */
 export function readStraightPayments(
   receipt: Receipt,
@@ -181,7 +180,7 @@ export function readStraightPayments(
   };
 }
 
-/** Returns true if the only use of an authorization is the payment's, and exactly one transfer is its own. */
+/** Returns true if the payment's is the only authorization used, and exactly one transfer matches the payment. */
 function provesLoneTransfer(
   events: readonly PaymentEvent[],
   { asset: token, payer, nonce: authorizationNonce, payTo, limit }: SignedPayment,
@@ -204,7 +203,7 @@ function provesLoneTransfer(
   );
 }
 
-/** {@link Settling.findPayout} of these payments: whoever submitted it. */
+/** {@link Settling.findPayout} for these payments, whoever submitted them. */
 export function findStraightPayout(chain: ChainQueries, search: Search): Promise<Payout | null> {
   const { asset: address, payer, nonce } = search.payment;
   const topics = [authorizationUsedTopic, `0x${addressWord(payer)}` as const, nonce];
@@ -214,8 +213,8 @@ export function findStraightPayout(chain: ChainQueries, search: Search): Promise
 }
 
 /**
- * Calldata of the facilitator contract and of tokens, put together by hand: a payment is encoded for every verify, and
- * viem's encoder takes some twenty times as long. Tests hold it against viem and the generated ABI.
+ * Hand-written calldata encoding for the facilitator contract and tokens: every verify encodes a payment, and viem's
+ * encoder takes about twenty times as long. Tests compare it with viem and the generated ABI.
  */
 
 const authorizationType = "(address,uint256,uint256,uint256,bytes32)";
@@ -231,24 +230,24 @@ const transferSelector = selector(
   "transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)",
 );
 
-/** `settle(token, authorization, signature, recipient)` of one payment. */
+/** `settle(token, authorization, signature, recipient)` for one payment. */
 export function encodeSettle(call: SettleCall): Hex {
   return `${settleSelector}${encodeAlone(call)}`;
 }
 
-/** `forwardReceived(token, authorization, signature, recipient)` of one payment. */
+/** `forwardReceived(token, authorization, signature, recipient)` for one payment. */
 export function encodeForwardReceived(call: SettleCall): Hex {
   return `${forwardReceivedSelector}${encodeAlone(call)}`;
 }
 
-/** `transferWithAuthorization` of the token, which moves a payment straight to the payee. */
+/** The token's `transferWithAuthorization`, which moves a payment directly to the payee. */
 export function encodeTransfer({ payer, payTo, limit, window, nonce, signature }: SignedPayment): Hex {
   return `${transferSelector}${addressWord(payer)}${addressWord(payTo)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}${offset(7 * wordDigits)}${byteWords(tokenSignature(signature))}`;
 }
 
 /**
- * `deployAndSettle(wallet, factory, factoryData, settlement)` of one payment, by a wallet that is not deployed yet: `settlement` is
- * a call of the contract too.
+ * `deployAndSettle(wallet, factory, factoryData, settlement)` for one payment from a wallet that is not deployed yet.
+ * `settlement` is the calldata of another call to the facilitator contract.
  */
 function encodeDeployAndSettle(
   { payment }: SettleCall,
@@ -260,20 +259,20 @@ function encodeDeployAndSettle(
   return `${deployAndSettleSelector}${addressWord(payment.payer)}${addressWord(factory)}${offsets}${calldata}${byteWords(settlement)}`;
 }
 
-/** `transferDirect(token, payment, payee)` of one payment that goes straight to the payee. */
+/** `transferDirect(token, payment, payee)` for one payment directly to the payee. */
 function encodeTransferDirect({ payment }: SettleCall): Hex {
   return `${transferDirectSelector}${addressWord(payment.asset)}${offset(3 * wordDigits)}${addressWord(payment.payTo)}${encodePayment(payment)}`;
 }
 
 /**
- * `settleBatch(token, groups)` of payments of one asset: one group per recipient, in the order in which recipients
- * first appear, each with its payments in the given order.
+ * `settleBatch(token, groups)` for payments of one asset: one group per recipient, in order of first appearance. The
+ * payments of a group keep their order.
  */
 export function encodeSettleBatch(asset: Address, calls: readonly SettleCall[]): Hex {
   return `${settleBatchSelector}${encodeGroups(asset, calls)}`;
 }
 
-/** `transferBatch(token, groups)`, the same of payments that go straight to the payee. */
+/** `transferBatch(token, groups)`, the same for payments directly to the payee. */
 export function encodeTransferBatch(asset: Address, calls: readonly SettleCall[]): Hex {
   return `${transferBatchSelector}${encodeGroups(asset, calls)}`;
 }
@@ -287,17 +286,17 @@ function encodeGroups(asset: Address, calls: readonly SettleCall[]): string {
   return `${addressWord(asset)}${offset(2 * wordDigits)}${encodeArray(groups)}`;
 }
 
-/** Returns true if calldata of ours is one call of the token that moves one payment. */
+/** Returns true if our calldata is a single call to the token that moves one payment. */
 export function isLoneTransfer(data: Hex): boolean {
   return data.toLowerCase().startsWith(transferSelector);
 }
 
-/** Returns true if calldata of ours settles several payments together, so that a revert says nothing about one of them. */
+/** Returns true if our calldata settles several payments together: a revert then says nothing about any single one. */
 export function settlesSeveral(data: Hex): boolean {
   return [settleBatchSelector, transferBatchSelector].some((batch) => data.toLowerCase().startsWith(batch));
 }
 
-/** token, five words of authorization, where the signature is, recipient; then the signature */
+/** Token, five words of authorization, offset of the signature, recipient; then the signature. */
 function encodeAlone({ payment, recipient }: SettleCall): string {
   return `${addressWord(payment.asset)}${encodeAuthorization(payment)}${offset(8 * wordDigits)}${addressWord(recipient)}${byteWords(tokenSignature(payment.signature))}`;
 }
@@ -310,7 +309,7 @@ function encodeAuthorization({ payer, limit, window, nonce }: SignedPayment): st
   return `${addressWord(payer)}${uintWord(limit)}${windowWords(window)}${nonce.slice(2)}`;
 }
 
-/** Both bounds of the message are exclusive. */
+/** Both bounds of the signed message are exclusive. */
 function windowWords({ first, last }: SignedPayment["window"]): string {
   return `${uintWord(first - 1n)}${uintWord(last + 1n)}`;
 }

@@ -8,7 +8,7 @@ const abi = parseAbi([
   "function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)",
 ]);
 
-/** An authorization, with numbers as signed or as JSON text. */
+/** An authorization, with numbers as signed or as decimal strings from JSON. */
 type WrittenAuthorization = {
   from: Address;
   to: Address;
@@ -18,7 +18,7 @@ type WrittenAuthorization = {
   validBefore: bigint | string;
 };
 
-/** Calldata that submits an authorization directly to the token, as anyone can who has seen it. */
+/** Calldata that submits an authorization directly to the token. Anyone who has seen the authorization can send it. */
 export function encodeSubmission(authorization: WrittenAuthorization, signature: Hex): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = authorization;
   return encodeFunctionData({
@@ -28,7 +28,7 @@ export function encodeSubmission(authorization: WrittenAuthorization, signature:
   });
 }
 
-/** Calldata that cancels an authorization of the account with this key. */
+/** Calldata that cancels an authorization by the account with this key. */
 export async function encodeCancellation(
   payerKey: Hex,
   token: { asset: Asset; chainId: number },

@@ -9,8 +9,8 @@ import { exactProxyAddress, type Permit } from "../permit.ts";
 import { permitOf, uptoPermit2 } from "../permit2-payload.ts";
 
 /**
- * Calldata of the facilitator contract and of the proxies of x402, put together by hand: a payment is encoded for every verify,
- * and viem's encoder takes some twenty times as long. Tests hold it against viem and the generated ABI.
+ * Hand-written calldata encoding for the facilitator contract and the x402 proxies: every verify encodes a payment, and
+ * viem's encoder takes about twenty times as long. Tests compare it with viem and the generated ABI.
  */
 
 const payment = "(address,uint256,uint256,uint256,uint256,uint256,bytes,bytes)";
@@ -27,14 +27,14 @@ const proxySelectors = {
   exactWithPermit: selector(`settleWithPermit(${approval},${permit},address,(address,uint256),bytes)`),
 } as const;
 
-/** `settlePermit2(group)` of one payment. */
+/** `settlePermit2(group)` for one payment. */
 export function encodeSettle(call: SettleCall, network: Contract): Hex {
   return `${settleSelector}${offset(wordDigits)}${encodeGroup([call], network)}`;
 }
 
 /**
- * `settlePermit2Batch(groups)`: one group for each asset, scheme, route and recipient, in the order in which they first appear,
- * each with its payments in the given order.
+ * `settlePermit2Batch(groups)`: one group for each asset, scheme, route and recipient, in order of first appearance. The
+ * payments of a group keep their order.
  */
 export function encodeSettleBatch(calls: readonly SettleCall[], network: Contract): Hex {
   const groups = Map.groupBy(calls, (call) => groupHead(call, network)).values();
@@ -42,18 +42,18 @@ export function encodeSettleBatch(calls: readonly SettleCall[], network: Contrac
   return `${settleBatchSelector}${offset(wordDigits)}${encodeArray(encoded)}`;
 }
 
-/** `forwardReceivedWithPermit2(token, payment, recipient)` of one payment of scheme “exact”. */
+/** `forwardReceivedWithPermit2(token, payment, recipient)` for one payment of scheme "exact". */
 export function encodeForward({ payment, ...call }: SettleCall): Hex {
   const paid = encodePayment({ ...call, payment: withoutApproval(payment) });
   return `${forwardSelector}${addressWord(payment.asset)}${offset(3 * wordDigits)}${addressWord(call.recipient)}${paid}`;
 }
 
-/** Returns true if calldata of ours settles several payments together, so that a revert says nothing about one of them. */
+/** Returns true if our calldata settles several payments together: a revert then says nothing about any single one. */
 export function settlesSeveral(data: Hex): boolean {
   return data.toLowerCase().startsWith(settleBatchSelector);
 }
 
-/** The members that the payments of a group share; then the offset of the payments, and the payments. */
+/** The fields that the payments of a group share, then the offset of the payments, then the payments. */
 function encodeGroup(calls: readonly SettleCall[], network: Contract): string {
   const [first] = calls;
   const head = first === undefined ? "" : groupHead(first, network);
@@ -67,7 +67,7 @@ function groupHead({ payment, recipient }: SettleCall, network: Contract): strin
 
 const bool = (is: boolean) => uintWord(is ? 1n : 0n);
 
-/** The words of a payment; then its approval by EIP-2612, which is empty where none is submitted, and its signature. */
+/** The words of a payment, then its EIP-2612 approval (empty if none is submitted), then its signature. */
 function encodePayment(call: SettleCall): string {
   const { from, amount, nonce, deadline, validAfter } = permitOf(call.payment);
   const numbers = [amount, nonce, deadline, validAfter, amountOf(call)].map(uintWord).join("");
@@ -77,7 +77,7 @@ function encodePayment(call: SettleCall): string {
   return `${addressWord(from)}${numbers}${places}${approval}${byteWords(call.payment.signature)}`;
 }
 
-/** `settle` of the proxy, by which anybody can submit a payment of scheme “exact”, and its facilitator one of “upto”. */
+/** The proxy's `settle`: anyone can submit a payment of scheme "exact", but only its facilitator one of scheme "upto". */
 export function encodeProxySettle(permit: Permit, signature: Hex, amount: bigint): Hex {
   const { token, amount: permitted, nonce, deadline, from, to, facilitator, validAfter } = permit;
   const signed = `${addressWord(token)}${[permitted, nonce, deadline].map(uintWord).join("")}`;
@@ -89,18 +89,21 @@ export function encodeProxySettle(permit: Permit, signature: Hex, amount: bigint
   return `${proxySelectors.upto}${signed}${uintWord(amount)}${addressWord(from)}${witness}${offset(10 * wordDigits)}${byteWords(signature)}`;
 }
 
-/** Where a transaction goes, and what it calls. */
+/** The target and calldata of a transaction. */
 export type SentCall = { to: string; input: string };
 
 /**
- * Returns true if a transaction calls the proxy of scheme “exact” to settle this very payment. If it succeeded, the money has moved.
- * The signature is not compared: Permit2 has checked it.
+ * Returns true if a transaction calls the "exact" proxy to settle this very payment. If it succeeded, the money has moved.
+ * The signature is not compared because Permit2 has checked it.
  */
 export function submitsPayment(call: SentCall, permit: Permit): boolean {
   return submittedWords(call) === `0x${encodeProxySettle(permit, "0x", 0n).slice(10, 10 + 7 * wordDigits)}`;
 }
 
-/** The nonce of the payment of scheme “exact” that a transaction submits to the proxy, as the ledger has it, where it is of these. */
+/**
+ * The nonce, in the ledger's format, of the payment that a transaction submits to the "exact" proxy; undefined if its terms
+ * are not these.
+ */
 export function submittedNonce(
   call: SentCall,
   { token, amount, from, to }: Pick<Permit, "token" | "amount" | "from" | "to">,
@@ -118,7 +121,7 @@ export function submittedNonce(
   return isIt ? `0x${nonce}` : undefined;
 }
 
-/** The signed members of a submitted payment: token, amount, nonce, deadline, payer, payee, start. */
+/** The signed fields of a submitted payment: token, amount, nonce, deadline, payer, payee, start. */
 function submittedWords({ to, input }: SentCall): Hex | undefined {
   if (to.toLowerCase() !== exactProxyAddress.toLowerCase()) return undefined;
   const data = input.toLowerCase();
@@ -129,8 +132,8 @@ function submittedWords({ to, input }: SentCall): Hex | undefined {
 }
 
 /**
- * The errors of Permit2 and of the proxies of x402, which the facilitator contract passes on. Two of them differ in their
- * parameters alone: `InvalidAmount()` is the proxies', `InvalidAmount(uint256)` Permit2's.
+ * The errors of Permit2 and of the x402 proxies, which the facilitator contract passes on. Two of them differ only in
+ * their parameters: `InvalidAmount()` comes from the proxies, `InvalidAmount(uint256)` from Permit2.
  */
 const signatures = [
   "InvalidNonce()",
@@ -155,7 +158,7 @@ type Permit2Error = (typeof signatures)[number];
 
 const bySelector = new Map<string, Permit2Error>(signatures.map((one) => [selector(one), one]));
 
-/** The error of Permit2 or a proxy that a revert is; undefined for any other. */
+/** The Permit2 or proxy error behind a revert; otherwise undefined. */
 export function permit2ErrorOf(revert: Revert): Permit2Error | undefined {
   if (revert.kind !== "unknown") return undefined;
   const error = bySelector.get(revert.data.slice(0, 10).toLowerCase());
@@ -164,7 +167,7 @@ export function permit2ErrorOf(revert: Revert): Permit2Error | undefined {
   return parameters === wanted ? error : undefined;
 }
 
-/** The name and the argument of such an error, for people. */
+/** Formats the name and the argument of such an error for messages. */
 export function describePermit2Revert(data: Hex): string {
   const revert = decodeRevert(data);
   const error = permit2ErrorOf(revert);

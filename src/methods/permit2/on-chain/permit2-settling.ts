@@ -43,28 +43,28 @@ import { bitOf, explain, explainFirst, nonceUse, stateOf } from "./permit2-state
 import { findDirectSubmission, findSubmission } from "./submissions.ts";
 
 /*
- * Gas limits. What a limit leaves over is not paid for, but running out reverts everything in the transaction. So they let
- * the code at every payer's address burn all it may, PULL_GAS (250,000), which is also what the token and Permit2 have.
+ * Gas limits. Unused gas costs nothing, but running out reverts the whole transaction. So the limits let the code at every
+ * payer's address burn all of PULL_GAS (250,000), which it shares with the token and Permit2.
  */
 
-/** `settlePermit2`, calldata aside. 130,000 are used, and 155,000 for a recipient that has nothing yet. */
+/** `settlePermit2`, excluding calldata. It uses 130,000, or 155,000 if the recipient has no balance yet. */
 const settleGas = 550_000n;
 
-/** The additional gas for an EIP-2612 approval that is submitted with a payment: 38,000 are used with USDC. */
+/** The extra gas for an EIP-2612 approval that is submitted with a payment; USDC uses 38,000. */
 const approvalGas = 80_000n;
 
-/** `settlePermit2Batch` without its payments: as above, since the last pull must leave room for the payouts. */
+/** `settlePermit2Batch` without its payments; the same limit, because the last pull must leave room for the payouts. */
 const batchGas = 550_000n;
 
 /** A payment in a batch: PULL_GAS, its balance checks and its event. */
 const batchPaymentGas = 300_000n;
 
-/** `forwardReceivedWithPermit2`, calldata aside, with what the payer's wallet takes to check its signature. */
+/** `forwardReceivedWithPermit2`, excluding calldata, including the signature check by the payer's wallet. */
 const forwardGas = 450_000n;
 
 const approvalGasOf = ({ payment }: SettleCall) => (approvalOf(payment) === undefined ? 0n : approvalGas);
 
-/** `settlePermit2` for one payment, else `settlePermit2Batch`, by either scheme and route. */
+/** `settlePermit2` for one payment, otherwise `settlePermit2Batch`, for both schemes and routes. */
 const { transaction: settleTransaction, count: countBatch } = createTransactions((one) => ({
   alone: (call, network) => ({ to: network.facilitatorContract, data: encodeSettle(call, network) }),
   aloneGas: settleGas + approvalGasOf(one),
@@ -75,17 +75,17 @@ const { transaction: settleTransaction, count: countBatch } = createTransactions
   },
 }));
 
-/** The transaction that pays out what a payment brought to the contract that others had submitted. */
+/** The transaction that pays out a payment's value after others have submitted it to the contract. */
 function forwardTransaction(call: SettleCall, { facilitatorContract: to }: Contract): Transaction {
   const data = encodeForward(call);
   return { to, data, gas: forwardGas + calldataGas(data) };
 }
 
-/** The usage of a plain payment that is settled alone, for a recipient without a balance; and of one that is forwarded. */
+/** The gas usage of a plain payment that is settled alone to a recipient without a balance, and of one that is forwarded. */
 const usualSettle = usageOf(155_000n, { most: settleGas, bytes: 676 });
 const usualForward = usageOf(170_000n, { most: forwardGas, bytes: 516 });
 
-/** `forwardReceivedWithPermit2`, for payments of scheme “exact” that others have submitted to the proxy. */
+/** `forwardReceivedWithPermit2`, for payments of scheme "exact" that others have submitted to the proxy. */
 const permit2Recovery: Recovery = {
   transaction: forwardTransaction,
   usual: usualForward,
@@ -105,7 +105,7 @@ async function plan(
   return { call, transaction: settleTransaction([call], chain.network), ...planApproval(call) };
 }
 
-/** Stand-ins of what public chains have; only local chains load their code. */
+/** Stand-ins for contracts of public chains; only local chains load their code. */
 const localContracts: readonly LocalContract[] = [
   {
     address: permit2Address,
@@ -125,12 +125,12 @@ const localContracts: readonly LocalContract[] = [
 
 const invalidateSelector = selector("invalidateUnorderedNonces(uint256,uint256)");
 
-/** Of both schemes: they have one space of nonces. */
+/** For both schemes, because they share a nonce space. */
 const isUsed = createIsUsed(nonceUse);
 
 /**
- * Payments by Permit2, by the facilitator contract, which calls the proxy of x402: straight to the payee, or
- * through the contract.
+ * Settles Permit2 payments with the facilitator contract, which calls the x402 proxy. The money goes directly to the
+ * payee, or through the contract.
  */
 function createPermit2Settling(method: string, recovery?: Recovery): Settling {
   return {
@@ -165,7 +165,7 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
     },
 
     async bringApproval(kind, payment, payer) {
-      // The service never needs it.
+      // Loaded lazily: the service never needs it.
       const { bringApproval } = await import("../../on-chain/bring-approval.ts");
       return bringApproval(kind, payment, payer);
     },
@@ -176,17 +176,17 @@ function createPermit2Settling(method: string, recovery?: Recovery): Settling {
 
 export const exactPermit2Settling = createPermit2Settling(exactPermit2, permit2Recovery);
 
-/** Nobody but the facilitator contract can submit one of these: there is nothing to recover. */
+/** Without recovery: only the facilitator contract can submit these payments. */
 export const uptoPermit2Settling = createPermit2Settling(uptoPermit2);
 
 /**
- * Reads which settlements a receipt proves, as settled or as failed.
+ * Reads which settlements a receipt proves to be settled or failed.
  *
- * Settled takes two logs: `Permit2Settled` of the facilitator contract, with the amount and the recipient that were claimed,
- * and, of the token itself, a `Transfer` of the amount from the payer to where the payer signed it to; each `Transfer` proves
- * one settlement. Neither the event of the proxies nor a used nonce is a proof: the one names no payment, and the other is
- * there for a cancelled one too. Failed takes `Permit2SettlementFailed`. The receipt of a reverted transaction proves nothing
- * of single settlements.
+ * The proof of success is two logs: `Permit2Settled` from the facilitator contract, with the claimed amount and recipient,
+ * and the token's own `Transfer` of that amount from the payer to the signed payee. Each `Transfer` proves one settlement.
+ * The proxies' event is no proof because it names no payment, and a used nonce is none because it may have been canceled.
+ * The proof of failure is `Permit2SettlementFailed`. The receipt of a reverted transaction proves nothing about single
+ * settlements.
  */
 function readSettlements(
   receipt: Receipt,
@@ -202,7 +202,7 @@ function readSettlements(
       failed.set(authorizationKey(event), event.reason);
     else if (event.name === "Transfer") count(moved, transferKey(event), 1);
   }
-  /** Kept for each payment, so that it is proven as often as it is asked about, and by the same transfer. */
+  /** Proven payments, so that repeated calls return the same result without using up another transfer. */
   const proven = new Set<string>();
 
   return {
@@ -229,12 +229,12 @@ function readSettlements(
   };
 }
 
-/** {@link Settling.findPayout}: our own transaction; or of a payment that goes straight to its payee, anybody's. */
+/** {@link Settling.findPayout}: our own transaction, or anyone's if the payment goes directly to its payee. */
 async function findPayout(chain: ChainQueries, search: Search): Promise<Payout | null> {
   const { payment } = search;
   const ours = await findContractPayout("Permit2Forwarded", readSettlements, chain, search);
   if (ours !== null) return ours;
-  // Nobody but the facilitator contract can submit a payment of scheme “upto”.
+  // Only the facilitator contract can submit a payment of scheme "upto".
   if (payment.method === uptoPermit2 || !goesStraight(payment, chain.network)) return null;
   const submission = await findSubmission(chain, search);
   if (submission === null) return null;

@@ -26,18 +26,18 @@ const selectors = {
   permit2: selector("PERMIT2()"),
 } as const;
 
-/** Where in the payer's bitmap a nonce is: the word, and its bit in it. */
+/** The position of a nonce in the payer's bitmap: the index of the word, and a mask for the bit. */
 export function bitOf({ nonce }: Pick<SignedPayment, "nonce">): { word: bigint; bit: bigint } {
   const number = BigInt(nonce);
   return { word: number >> 8n, bit: 1n << (number & 255n) };
 }
 
-/** Which Permit2 a proxy of x402 uses. */
+/** The call that reads which Permit2 an x402 proxy uses. */
 export function permit2Of(proxy: Address): ViewCall {
   return { target: proxy, data: selectors.permit2 };
 }
 
-/** Returns true if Permit2 has the nonce of a payment as used or cancelled. */
+/** True if the nonce of a payment is used or canceled in Permit2. */
 export function nonceUse(payment: Pick<SignedPayment, "payer" | "nonce">): WordSource<boolean> {
   const { word: place, bit } = bitOf(payment);
   const data: Hex = `${selectors.nonceBitmap}${addressWord(payment.payer)}${uintWord(place)}`;
@@ -47,11 +47,11 @@ export function nonceUse(payment: Pick<SignedPayment, "payer" | "nonce">): WordS
   };
 }
 
-/** How much Permit2 may take of the payer's tokens. */
+/** The payer's Permit2 allowance. */
 export const allowanceSource = (payment: Pick<SignedPayment, "asset" | "payer">): WordSource<bigint> =>
   amount(allowanceOf(payment));
 
-/** Where there is no token, or no Permit2, that is what is said, and not that it has answered nothing. */
+/** Defaults stand in for contracts that do not answer, so that a missing token or Permit2 is reported as missing. */
 function sourcesOf(payment: SignedPayment): DiagnosisSources {
   const { asset, payer, method } = payment;
   const proxy = permit2Of(method === uptoPermit2 ? uptoProxyAddress : exactProxyAddress);
@@ -71,7 +71,7 @@ function sourcesOf(payment: SignedPayment): DiagnosisSources {
   };
 }
 
-/** The state may explain a revert, since Permit2 says the same whatever the token refused. */
+/** Diagnoses reverts by state, because Permit2 reverts the same way whatever the token's reason was. */
 export const { stateOf, explain, explainFirst } = createDiagnosing({
   stateRefusals: permit2StateRefusals,
   sourcesOf,
@@ -95,7 +95,7 @@ function explainRevert(revert: Revert, { payment }: SettleCall, { payerHasCode }
     case "UnauthorizedFacilitator()":
       return permit2Refusals.facilitatorDiffers(permitOf(payment).facilitator ?? permit2Address, undefined);
     default:
-      // A wallet that reverts without a word is the payer's, as far as state tells.
+      // If the state shows no other reason, the payer's wallet has most likely reverted without data.
       if (payerHasCode && revert.kind === "custom" && revert.name === "TokenCallFailed")
         return refusals.tokenRefusesSignature(payment.payer, permit2Words);
       return permit2Refusals.wouldRevert(

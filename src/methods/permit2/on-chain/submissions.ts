@@ -18,15 +18,15 @@ import { type SentCall, submitsPayment } from "./permit2-calls.ts";
 import { bitOf, nonceUse } from "./permit2-state.ts";
 
 /*
- * Payments of scheme “exact” that somebody else has submitted to the proxy. No event names the nonce of a payment, so the
- * transaction itself is the proof: it calls the proxy with this very payment, has succeeded, and the token has logged the
- * transfer. A submission from inside of another contract is not found; what it brought to the facilitator contract is listed by
- * `x402-kit stranded`.
+ * Payments of scheme "exact" that somebody else has submitted to the proxy. No event contains a payment's nonce, so the
+ * transaction itself is the proof: it calls the proxy with this very payment, it succeeded, and the token logged the
+ * transfer. A submission from within another contract is not found; value that it brought to the facilitator contract is
+ * listed by `x402-kit stranded`.
  */
 
 const nonceInvalidatedTopic = keccak256Text("UnorderedNonceInvalidation(address,uint256,uint256)");
 
-/** Where the transfer of a payment is that was submitted by others; null where no transaction in these blocks shows it. */
+/** Finds the transfer of a payment that others have submitted; null if no transaction in these blocks shows it. */
 export async function findSubmission(
   { reader, readLogs }: ChainQueries,
   { payment, fromBlock, toBlock, id: about }: Search,
@@ -58,7 +58,7 @@ export async function findSubmission(
   return null;
 }
 
-/** The call of a mined transaction; undefined if it deploys a contract. */
+/** The target and calldata of a mined transaction; undefined if it deploys a contract. */
 export async function readCall(
   { ask, expect }: ChainReader,
   transactionHash: Hex,
@@ -73,14 +73,14 @@ export async function readCall(
 
 /**
  * {@link Recovery.findDirectSubmission}: proven by the transaction that called the proxy with this very payment and by its
- * transfer to the facilitator contract. A nonce that was used in another way brought us nothing, as far as can be shown.
+ * transfer to the facilitator contract. If the nonce was used in any other way, nothing shows that the contract got value.
  */
 export async function findDirectSubmission(
   chain: ChainQueries,
   search: Search,
 ): Promise<TransferPlace | "cancelled" | null> {
   const { payment, fromBlock, toBlock, id } = search;
-  // Whoever submits one that goes straight to its payee has paid it out: findPayout() finds that.
+  // Submitting a payment that goes directly to its payee also pays it out: findPayout() finds that.
   if (goesStraight(payment, chain.network)) return null;
   const used = await wasUsedBy(chain.reader, nonceUse, { ...payment, id }, toBlock);
   if (used === false) return null;
@@ -93,7 +93,7 @@ export async function findDirectSubmission(
   return null;
 }
 
-/** The logs of Permit2 by which a payer cancels nonces, and whether one of them cancels that of a payment. */
+/** A filter for the Permit2 logs in which a payer cancels nonces, and a test if a log cancels this payment's nonce. */
 export function cancellationsOf({ payer, nonce }: Pick<SignedPayment, "payer" | "nonce">): {
   filter: LogFilter;
   has(log: EventLog): boolean;
