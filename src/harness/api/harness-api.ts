@@ -41,7 +41,7 @@ export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   readonly payTo: Address;
   /** The token. It behaves like USDC, but any account may mint it. On a fork it is the real USDC, which nobody can mint. */
   readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
-  /** Only on a fork: the block it continues from, where older state is read, and whether its token has a blacklist. */
+  /** Only on a fork: the block it continues from, the source of older state, and whether its token has a blacklist. */
   readonly fork?: {
     readonly block: number;
     readonly from: "remote" | "recording";
@@ -223,7 +223,8 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
   /**
    * Returns a test payer's wallet for a page in a test browser: an EIP-1193 provider, announced by EIP-6963.
    *
-   * @throws {ConfigurationError} if there is no such payer, or the network does not run
+   * @throws {KitError} if there is no such payer
+   * @throws {ConfigurationError} if the network is not one of the harness's
    *
    * @example
    * const wallet = harness.wallet({ payer: "funded", network: "base" });

@@ -202,7 +202,7 @@ const isSimple = ({ name }: ConfigurationProblem) => Object.hasOwn(simpleOptions
 
 const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join(", ")}`;
 
-/** Returns the built-in networks and those of the network file. If that is wrong, adds a problem and returns the former. */
+/** Returns the built-in networks and those of the network file; if the file is invalid, only the former and a problem. */
 function readKnownNetworks(given: HarnessSettings["networkFile"], add: Add): NetworkRegistry {
   if (given === undefined) return builtIn;
   const read = attempt(() => (typeof given === "string" ? readNetworkFile(given) : readNetworkData(given)));
