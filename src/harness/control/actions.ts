@@ -46,7 +46,7 @@ const action = <Body, Answer>(row: Action<Body, Answer>) => row;
 
 const onNetwork = { network: z.string() };
 const byId = strictMembers({ id: z.string() });
-/** Rejects all fields: a reset with `{ network }` must not silently reset all networks. */
+/** The empty body. It rejects all fields: a reset with `{ network }` must not silently reset all networks. */
 export const noBody = strictMembers({});
 
 const { units, asset } = termMembers;
