@@ -38,7 +38,7 @@ type Unpaid = Pick<Open, "resource" | "port"> & {
   paidBy: string | undefined;
 };
 
-/** How many 402s are kept, newest first to stay. */
+/** How many of the newest 402s are kept. */
 const mostUnpaid = 200;
 
 /** The recorded bytes: of the body of a 402, which holds a few offers, of other error bodies, and of URLs. */
@@ -62,7 +62,7 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
 
   /**
    * Returns the 402 that a payment follows: the one already matched with the same payment, otherwise the newest unpaid one,
-   * preferably of the same connection.
+   * preferably of the same connection, otherwise the newest one.
    */
   function takeChallenge({ resource, port }: Open, payment: string): Ended | undefined {
     const all = unpaid.filter((one) => one.resource === resource);
