@@ -28,7 +28,7 @@ export type StartChainsOptions = {
   fork?: ForkOptions | undefined;
   /** The address that the service listens on. If it is all addresses of this machine, the nodes are reachable there too. */
   host?: string | undefined;
-  /** Host names besides `localhost` that callers of the nodes may use, such as a container's name. */
+  /** Host names besides `localhost` that callers may use for everything but the payment API, such as a container's name. */
   allowHosts?: readonly string[] | undefined;
   /** The ports of the networks' nodes; free ones by default. */
   rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;

@@ -48,7 +48,7 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
     }
   }
 
-  /** Mines no block if automine was turned off, by any client, since its transactions are meant to be held. */
+  /** Unless the fee is fixed, mines no block while automine is off, whoever turned it off: transactions are to be held. */
   async function beat(): Promise<void> {
     if (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true) await mineBlocks(1);
   }

@@ -248,7 +248,7 @@ type TokenMeans = {
   mining: ReturnType<typeof createMining>;
 };
 
-/** Returns how many seconds a node's time is ahead of this machine's. Exact, unless the node takes over a second to answer. */
+/** Returns how many seconds a node's time is ahead of this machine's. Exact to the second unless the node is too slow. */
 async function readAhead(node: LocalNode): Promise<number> {
   for (let tries = 1; ; tries++) {
     const second = clock();
