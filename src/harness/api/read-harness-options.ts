@@ -151,7 +151,7 @@ const simpleOptions = {
   seed: { what: "a whole number", fits: Number.isSafeInteger, example: "1" },
 } as const satisfies Partial<Record<keyof HarnessSettings, Wanted>>;
 
-/** The kind of value that each option takes; options of kind `anything` are parsed above. */
+/** The expected type of each option. Those of type `anything` are checked by their readers above. */
 export const harnessOptions: Readonly<Record<keyof HarnessSettings, Wanted>> = {
   networks: { ...aList, example: '["base"]' },
   networkFile: anything,
@@ -202,7 +202,7 @@ const isSimple = ({ name }: ConfigurationProblem) => Object.hasOwn(simpleOptions
 
 const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join(", ")}`;
 
-/** Returns the built-in networks and those of the network file; if the file is invalid, only the former and a problem. */
+/** Returns the built-in networks and those of the network file. If that is invalid, adds a problem and omits them. */
 function readKnownNetworks(given: HarnessSettings["networkFile"], add: Add): NetworkRegistry {
   if (given === undefined) return builtIn;
   const read = attempt(() => (typeof given === "string" ? readNetworkFile(given) : readNetworkData(given)));

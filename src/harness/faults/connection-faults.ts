@@ -5,7 +5,6 @@ import { type ConnectionFaultSpec, matcherOf } from "./fault-spec.ts";
 /** One call of a JSON-RPC request. Other fields are kept when it is forwarded. */
 export type Call = { readonly method: string; readonly params: readonly unknown[]; readonly id?: unknown };
 
-/** One answer to a call. */
 export type Answer = {
   readonly jsonrpc?: unknown;
   readonly id?: unknown;

@@ -29,7 +29,7 @@ import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { MadeCore } from "./replaceable-core.ts";
 import type { StartOptions } from "./running-harness.ts";
 
-/** A constant is fine: the database only lives as long as the harness, and only holds published keys. */
+/** A constant is fine, because the database only holds published keys. */
 const localPepper = "x402-facilitator-kit local harness";
 
 /**

@@ -16,9 +16,7 @@ export type StartingPoint = ChainMark & {
 
 /** A snapshot of a chain. */
 export type ChainMark = {
-  /**
-   * Restores the chain, any number of times. Nothing may be sent to it meanwhile. Later snapshots are lost.
-   */
+  /** Restores the chain, any number of times. Nothing may be sent to it meanwhile. Later snapshots are lost. */
   restore(): Promise<MinedCounts>;
 };
 
