@@ -2,15 +2,15 @@ import { adviceOnAnswer, errorsSection } from "../protocol/catalogue-texts.ts";
 import { decodeHeader } from "../protocol/payment-headers.ts";
 import { isObject, membersOf } from "../util/json.ts";
 
-/** The result of a matcher of vitest or Jest. */
+/** The result of a vitest or Jest matcher. */
 export type MatcherResult = { pass: boolean; message: () => string };
 
 /**
- * The matcher `expect(answer).toBeSettled()`: passes if the payment was settled. The message of a failed assertion has the
- * reason and what to do about it. `x402-facilitator-kit/vitest` registers it with vitest.
+ * The matcher `expect(answer).toBeSettled()`: passes if the payment was settled. If it fails, the message says why and how to
+ * fix it. `x402-facilitator-kit/vitest` registers it with vitest.
  *
- * @param answer what `harness.pay` or `harness.settle` returns, the body of a settle, or the response of a shop, which must have
- *   delivered: a 2xx with a receipt
+ * @param answer the result of `harness.pay` or `harness.settle`, the body of a settle response, or a shop's response. A shop
+ *   must have delivered: a 2xx with a receipt.
  *
  * @example
  * expect.extend({ toBeSettled }); // in Jest
@@ -26,11 +26,11 @@ export function toBeSettled(answer: unknown): MatcherResult {
 }
 
 type Read = {
-  /** Of the settle, or the receipt of a shop. */
+  /** The body of the settle response, or the shop's receipt. */
   body: Record<string, unknown>;
   status: number | undefined;
   isShop: boolean;
-  /** Of a response to `harness.buyer`. */
+  /** The findings on a `harness.buyer` response, otherwise empty. */
   findings: readonly unknown[];
 };
 

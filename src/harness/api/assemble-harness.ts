@@ -1,4 +1,4 @@
-// Imported, not global: a test that installs fake timers must not stop what waits for its harness.
+// Imported instead of global, so that a test's fake timers do not stop code that waits for its harness.
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalRpc } from "../../chain/rpc/local-rpc.ts";
 import { mockUsdcAbi } from "../../contracts/mockUsdc.ts";
@@ -43,7 +43,7 @@ import type {
 import { createViemClient, type HarnessClient } from "./viem-client.ts";
 import { createWallet } from "./wallet.ts";
 
-/** Between two looks at the journal. */
+/** The interval between reads of the journal. */
 const nextPaymentPollMs = 20;
 
 const settleOptions: Readonly<Record<keyof SettleOptions, Wanted>> = {
@@ -69,9 +69,9 @@ export type AssembleOptions = {
 };
 
 /**
- * Makes the typed harness of tests out of what a running one says of itself, and of the control over it.
+ * Builds the typed harness for tests from the description of a running harness and the control over it.
  *
- * @throws {KitError} from everything that is used after `close`
+ * @throws {KitError} from its methods after `close`
  */
 export function assembleHarness<N extends NetworkName>(
   names: readonly N[],
@@ -87,7 +87,7 @@ export function assembleHarness<N extends NetworkName>(
     }
   };
 
-  // What runs at the same time on a chain would come in another order each time.
+  // With a seed, work on a chain is serialized: concurrent work would run in a different order each time.
   const turns = new Map<NetworkName, InTurn>(
     description.seed === undefined ? [] : names.map((name) => [name, createSerialQueue()]),
   );
@@ -170,7 +170,7 @@ export function assembleHarness<N extends NetworkName>(
   };
 
   const close = () => {
-    // A harness that was only connected to runs on, without this client's accounts. A node may be gone by then.
+    // A harness of another process keeps running, but without this client's impersonations. A node may already be gone.
     closed ??= forgetAllImpersonated()
       .catch(() => {})
       .then(end);
@@ -179,13 +179,13 @@ export function assembleHarness<N extends NetworkName>(
   return { ...harness, close, [Symbol.asyncDispose]: close };
 }
 
-/** The context that the parts of a harness share. */
+/** Shared by the parts of a harness. */
 type Assembly = {
   description: HarnessDescription;
   control: HarnessControl;
   /** @throws {KitError} after `close` */
   requireOpen(): void;
-  /** Runs work one after the other on a chain with a seed; in parallel the order would differ each time. */
+  /** With a seed, runs the work on a chain sequentially; otherwise immediately. */
   inTurn<T>(network: NetworkName, work: () => Promise<T>): Promise<T>;
 };
 
@@ -246,7 +246,11 @@ function speakFor<N extends NetworkName>(
   return caller;
 }
 
-/** The answer to a request; where it is 503 because a fork lacked something, an error that says what. */
+/**
+ * Posts a request and returns the answer.
+ *
+ * @throws {KitError} saying what is missing, if the answer is 503 because a fork could not answer a call
+ */
 async function explained(
   { description, control }: Assembly,
   post: () => Promise<JsonResponse>,
@@ -261,14 +265,14 @@ async function explained(
   throw new KitError(failed.message, { hints: failed.hints });
 }
 
-/** The first payment that comes from now on, when its first request has ended. */
+/** Waits for the first new payment and returns it once its first request has ended. */
 async function awaitPayment(control: HarnessControl, timeoutMs: number): Promise<PaymentJournal> {
   const before = new Set((await control.journalPayments()).payments);
   const giveUpAt = performance.now() + timeoutMs;
   for (;;) {
     const id = (await control.journalPayments()).payments.find((one) => !before.has(one));
     const payment = id === undefined ? null : (await control.journalPayment({ id })).payment;
-    // It is named when its first request comes, and of use once that has ended.
+    // It is listed when its first request arrives, but has content only once that request has ended.
     if (payment !== null && payment.requests.length > 0) return payment;
     if (performance.now() > giveUpAt) {
       throw new KitError(`No payment came within ${timeoutMs} ms`, {
@@ -279,7 +283,11 @@ async function awaitPayment(control: HarnessControl, timeoutMs: number): Promise
   }
 }
 
-/** The API key of an organization, or what is given where it is none's id. */
+/**
+ * Returns the API key of the organization with an id. An API key (`x4k_…`) is returned as it is.
+ *
+ * @throws {KitError} if there is no such organization
+ */
 function findApiKey({ organization, organizations = [] }: HarnessDescription, idOrApiKey: string): string {
   if (idOrApiKey.startsWith("x4k_")) return idOrApiKey;
   const all = [organization, ...organizations];
@@ -302,7 +310,7 @@ function assembleNetwork(
     return { network: name, amount: `${toUnits(amount, tokenNamed(running, asset))}`, units: true, asset };
   };
 
-  // A node does not list the accounts that it impersonates, and keeps them through a revert.
+  // A node cannot list the accounts that it impersonates, and a revert does not end impersonation.
   const impersonated = new Set<Address>();
   const client = createViemClient(name, running, ({ method, params }) => {
     requireOpen();
@@ -364,7 +372,7 @@ function assembleNetwork(
     async forgetImpersonated() {
       const accounts = [...impersonated];
       impersonated.clear();
-      // Not by the client, which may be closed.
+      // Not through the client: it refuses requests once the harness is closed.
       await createLocalRpc(rpcUrl).batch(
         accounts.map((account) => ["anvil_stopImpersonatingAccount", account]),
       );
@@ -372,7 +380,7 @@ function assembleNetwork(
   };
 }
 
-/** Reads an answer of the service: a verdict with status 200, problem details with any other. */
+/** Reads an answer of the service: a verdict for status 200, otherwise problem details. */
 function readAnswer<Verdict>(
   { status, headers, body }: JsonResponse,
   schema: { safeParse(body: unknown): { data?: Verdict | undefined } },

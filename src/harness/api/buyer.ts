@@ -18,16 +18,17 @@ import { deploymentOf, type HarnessDescription, payToOf, requireRunning } from "
 import { createLocalChannels, type LocalChannels } from "../control/local-channels.ts";
 import { type Payer, type PaymentSpec, paymentSpec, readPayer } from "../control/pay.ts";
 
-/** The answer of a shop. If it refuses the payment with another 402, `findings` say how the payment differs from its offers. */
+/** A shop's response. If the shop refuses the payment with another 402, `findings` says how it differs from the offers. */
 export type BoughtResponse = Response & { findings?: readonly RefusalExplanation[] };
 
 export type HarnessBuyer = {
-  /** `fetch`, which pays once where the answer is 402, and gives the answer to the payment. */
+  /** Like `fetch`, but pays a 402 once and returns the response to the payment. */
   fetch(url: string | URL, init?: RequestInit): Promise<BoughtResponse>;
   /**
-   * Signs what the shop asks for, and sends it nowhere: the headers of the payment, to be sent by `fetch` as often as one likes.
+   * Signs a payment for the shop's 402 without sending it. Returns the payment headers, to send with `fetch` any number of
+   * times.
    *
-   * @throws {KitError} when the shop asks for nothing, or for nothing that can be paid on this harness
+   * @throws {KitError} if the shop asks for no payment, or offers nothing that can be paid on this harness
    *
    * @example
    * const headers = await harness.buyer("funded").sign(url);
@@ -37,7 +38,7 @@ export type HarnessBuyer = {
   sign(url: string | URL, init?: RequestInit): Promise<Record<string, string>>;
 };
 
-/** How a buyer pays, where the shop leaves it open. */
+/** Settings of a payment that the shop leaves open. */
 export type BuyerOptions = Pick<PaymentSpec, "x402Version" | "validForSeconds">;
 
 const buyerOptions: Readonly<Record<keyof BuyerOptions, Wanted>> = {
@@ -45,7 +46,7 @@ const buyerOptions: Readonly<Record<keyof BuyerOptions, Wanted>> = {
   validForSeconds: paymentSpec.validForSeconds,
 };
 
-/** A shop's 402, to be paid as it offers. */
+/** A shop's 402, and how to pay it. */
 export type ChallengeSpec = BuyerOptions & {
   /** The shop's URL, or its 402: the body, or the text of its `PAYMENT-REQUIRED` header. */
   challenge: string | URL | object;
@@ -59,13 +60,13 @@ const challengeSpec: Readonly<Record<keyof ChallengeSpec, Wanted>> = {
   challenge: needed(aTextOrObject),
 };
 
-/** Distinguishes a shop's 402 from terms. */
+/** Returns true for a shop's 402, false for explicit payment terms. */
 export const isOfShop = (spec: object): spec is ChallengeSpec => "challenge" in Object(spec);
 
 /**
- * Signs what a shop asks for: the body of a verify or settle call.
+ * Signs a payment for a shop's 402 and returns the body of a verify or settle call.
  *
- * @throws {KitError} when it asks for nothing that can be paid on this harness
+ * @throws {KitError} if the shop offers nothing that can be paid on this harness
  */
 export async function signChallenge(
   description: HarnessDescription,
@@ -81,7 +82,7 @@ export async function signChallenge(
   return { x402Version, paymentPayload, paymentRequirements: written };
 }
 
-/** @throws {KitError} when there is no such payer; from `fetch` when a 402 offers nothing that can be paid on this harness */
+/** @throws {KitError} if there is no such payer; from `fetch`, if a 402 offers nothing that can be paid on this harness */
 export function createHarnessBuyer(
   description: HarnessDescription,
   payer: Payer,
@@ -123,7 +124,7 @@ function createBuyer(description: HarnessDescription, payer: Payer, options: Buy
   return { description, payer, channels: createLocalChannels(readPayer(payer), description), ...options };
 }
 
-/** A payment as it travels, and the channel that it is made from, if it is. */
+/** A signed payment, its headers, and its channel if it is made from one. */
 type Purchase = {
   paymentPayload: object;
   headers: Record<string, string>;
@@ -138,9 +139,9 @@ async function askOffer(buyer: Buyer, url: string | URL, init?: RequestInit) {
   throw new KitError(`The shop at ${response.url} answers ${response.status}, and asks for no payment`);
 }
 
-/** The offer of a 402 that is to be paid. */
+/** Chooses the offer of a 402 to pay. */
 async function offerOf(buyer: Buyer, response: Response) {
-  // A shop of both versions has the one in a header, and the other in the body.
+  // A shop that supports both versions offers version 2 in the header and version 1 in the body.
   const header = buyer.x402Version === 1 ? null : response.headers.get("PAYMENT-REQUIRED");
   const challenge = header ?? parseJson(await readText(response)) ?? null;
   return choose(buyer, challenge, `The shop at ${response.url}`);
@@ -153,7 +154,7 @@ const readMs = 10_000;
 /**
  * Reads the body of a 402.
  *
- * @throws {KitError} when it does not end
+ * @throws {KitError} if it is too large, breaks off, or does not end in time
  */
 async function readText({ body, url }: Response): Promise<string> {
   if (body === null) return "";
@@ -172,7 +173,7 @@ async function readText({ body, url }: Response): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** The first offer of a challenge that can be paid on this harness. */
+/** Returns the first offer of a challenge that can be paid on this harness. */
 function choose(
   { description, x402Version: wanted, validForSeconds }: Buyer,
   challenge: unknown,
@@ -197,13 +198,13 @@ async function sign({ payer, channels }: Buyer, offer: ReturnType<typeof choose>
   return { paymentPayload, headers: { [name]: value }, channel };
 }
 
-/** Compares a refused payment with the offers of the second 402. */
+/** Compares a refused payment with the offers of the 402 that refused it. */
 async function compare(
   payment: Record<string, string>,
   answer: Response,
   description: HarnessDescription,
 ): Promise<RefusalExplanation[]> {
-  // Explanations are loaded only if they are needed: tests start without them.
+  // Loaded on demand, so that tests start faster.
   const [{ comparePayment }, { readChallenges }, { explanationOf }] = await Promise.all([
     import("../../observe/explain/compare-payment.ts"),
     import("../../observe/explain/explain-shop.ts"),
@@ -219,9 +220,9 @@ async function compare(
 
 type Headers = { Authorization: string };
 
-/** The configuration of a shop with `@x402/express`, `@x402/hono` or `@x402/next`. */
+/** The configuration of a shop that uses `@x402/express`, `@x402/hono` or `@x402/next`. */
 export type ShopConfig = {
-  /** For `new HTTPFacilitatorClient(…)`: where the facilitator is, and the organization's key. */
+  /** For `new HTTPFacilitatorClient(…)`: the facilitator's URL, and the organization's key. */
   facilitator: {
     url: string;
     createAuthHeaders(): Promise<{ verify: Headers; settle: Headers; supported: Headers }>;
@@ -232,7 +233,7 @@ export type ShopConfig = {
     network: `eip155:${number}`;
     payTo: Address;
     price: { asset: Address; amount: string; extra: { name: string; version: string } };
-    /** Where that is not the usual one of the scheme. */
+    /** Only if the method is not the scheme's default. */
     extra?: { assetTransferMethod: TransferMethod };
   };
 };
@@ -245,7 +246,7 @@ const shopOptions: Readonly<Record<keyof ShopOptions, Wanted>> = {
   asset: paymentSpec.asset,
 };
 
-/** @throws {KitError} when the network does not run there, or has no such token */
+/** @throws {KitError} if the network does not run there, or has no such token */
 export function describeShop(
   description: HarnessDescription,
   {

@@ -7,11 +7,11 @@ import type { CheckedNames, Harness, HarnessSettings } from "./harness-api.ts";
 import { readHarnessOptions } from "./read-harness-options.ts";
 
 /**
- * Starts local chains with a facilitator on them, for tests: offline, with everything in place and the test payers
- * funded. However this process ends, the chains end with it.
+ * Starts local chains with a facilitator for tests: offline, fully set up, and with funded test payers. The chains end
+ * with this process, however it ends.
  *
- * @throws {ConfigurationError} with everything that is wrong with the options
- * @throws {KitError} when something cannot be started; nothing is left running then
+ * @throws {ConfigurationError} listing everything that is wrong with the options
+ * @throws {KitError} if something cannot be started; nothing is left running then
  *
  * @example
  * await using harness = await createHarness({ networks: ["base", "polygon"] });
@@ -25,7 +25,7 @@ export async function createHarness<const N extends NetworkName = BuiltInNetwork
   options: HarnessSettings<N> = {},
 ): Promise<Harness<N>> {
   const { names, start, logLevel } = readHarnessOptions(options);
-  // viem takes as long to load as the nodes take to start.
+  // Loaded in parallel: viem takes as long to load as the nodes take to start.
   const importing = Promise.all([import("./assemble-harness.ts"), import("../../observe/log/logger.ts")]);
   importing.catch(() => {});
   const { createLogger } = await import("../../observe/log/logger.ts");
@@ -36,13 +36,13 @@ export async function createHarness<const N extends NetworkName = BuiltInNetwork
 }
 
 /**
- * The harness that runs at a URL: one that another process has started, such as `x402-kit up`. To close it is to let
- * go of it; it runs on.
+ * Connects to a harness that another process has started, such as `x402-kit up`. Closing it only disconnects; the harness
+ * keeps running.
  *
- * @param url what `up` prints, with or without `/v1`
- * @param networks those that the caller needs; all that run there by default
- * @throws {ConfigurationError} when an argument is of the wrong kind
- * @throws {KitError} when no harness answers there, or it runs without one of the networks
+ * @param url the URL that `up` prints, with or without `/v1`
+ * @param networks the networks that the caller needs; all that run there by default
+ * @throws {ConfigurationError} if an argument has the wrong type
+ * @throws {KitError} if no harness answers there, or it does not run one of the networks
  *
  * @example
  * const harness = await connectHarness("http://127.0.0.1:4402", ["base"]);

@@ -22,59 +22,66 @@ import type { BuyerOptions, ChallengeSpec, HarnessBuyer, ShopConfig, ShopOptions
 import type { HarnessClient } from "./viem-client.ts";
 import type { BrowserWallet, WalletOptions } from "./wallet.ts";
 
-/** A local chain of a harness. Amounts are texts in whole tokens (`"0.01"`), or bigints in the smallest unit; times unix seconds. */
+/**
+ * A local chain of a harness. Amounts are strings in whole tokens (`"0.01"`) or bigints in the smallest unit; times are unix
+ * seconds.
+ */
 export type HarnessNetwork<N extends NetworkName = NetworkName> = {
   readonly name: N;
   readonly chainId: number;
   /** The network's x402 v2 name. */
   readonly caip2: `eip155:${number}`;
-  /** The node itself: for wallets, and for whatever else a test does to the chain. */
+  /** The URL of the node, for wallets and anything else a test does to the chain. */
   readonly rpcUrl: string;
-  /** A viem client with public, wallet and test actions, whose `chain` is this one. */
+  /** A viem client for this chain with public, wallet and test actions. */
   readonly client: HarnessClient;
-  /** The `payTo` of payments, unless the option `payTo` of the harness allows other addresses. */
+  /** The `payTo` of payments, unless the harness option `payTo` allows other addresses. */
   readonly facilitatorContract: { readonly address: Address; readonly abi: typeof x402FacilitatorAbi };
   /** The `payTo` of the organization's shops: the facilitator contract, or its recipient if that is allowed. */
   readonly payTo: Address;
-  /** The token: behaves as USDC, and any account may mint it. On a fork it is the real USDC, without that. */
+  /** The token. It behaves like USDC, but any account may mint it. On a fork it is the real USDC, which nobody can mint. */
   readonly asset: Asset & { readonly abi: typeof mockUsdcAbi };
-  /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */
+  /** Only on a fork: the block it continues from, the source of older state, and whether its token has a blacklist. */
   readonly fork?: {
     readonly block: number;
     readonly from: "remote" | "recording";
     readonly hasBlacklist: boolean;
   };
   /**
-   * The accepted assets besides, by Permit2: an ERC-20 without permits, one with (EIP-2612), one as USDT, one that keeps a fee of
-   * each transfer. The test payers have some. None on a fork.
+   * Further accepted tokens, paid by Permit2: an ERC-20 without permits, one with permits (EIP-2612), one that behaves like
+   * USDT, and one that charges a fee on transfers. The test payers own some of each. Empty on a fork.
    */
   readonly tokens: LocalTokens;
-  /** Gives an account more of the asset, or of one of the tokens. Resolves when that is mined. */
+  /** Gives an account more of the asset, or of one of the tokens. Resolves when mined. */
   fund(account: Address, amount: Amount, asset?: LocalTokenName): Promise<void>;
   /**
-   * Has an account let Permit2 take its tokens, all of them by default, as its own `approve` would, but without gas; 0 withdraws
-   * it. The test payers have done so, except `unapproved`, `approvedShort` and `sponsored`. Resolves when that is mined.
+   * Approves Permit2 for an account's tokens, like its own `approve` but without gas. Unlimited by default; 0 revokes the
+   * approval. The test payers have approved already, except `unapproved`, `approvedShort` and `sponsored`. Resolves when
+   * mined.
    */
   approvePermit2(account: Address, amount?: Amount, asset?: LocalTokenName): Promise<void>;
-  /** How much of the asset, or of one of the tokens, an account has. */
+  /** Returns an account's balance of the asset, or of one of the tokens, in the smallest unit. */
   balanceOf(account: Address, asset?: LocalTokenName): Promise<bigint>;
-  /** Mines blocks at once; one by default. */
+  /** Mines blocks immediately; one by default. */
   mine(blocks?: number): Promise<void>;
-  /** Moves the chain's time forward, by which the service judges authorizations; time goes on from there. Gives the new time. */
+  /**
+   * Moves the chain's time forward and returns the new time. Time continues from there, and the service judges
+   * authorizations by it.
+   */
   advanceTime(seconds: number): Promise<bigint>;
   /**
-   * The same, up to a time: unix seconds, or a date.
+   * Moves the chain's time forward to unix seconds or a date, and returns the new time.
    *
-   * @throws {KitError} when the chain is there already
+   * @throws {KitError} if the chain has already reached that time
    */
   advanceTimeTo(time: number | bigint | Date): Promise<bigint>;
-  /** The time of the newest block. */
+  /** Returns the timestamp of the newest block. */
   now(): Promise<bigint>;
 };
 
 /**
- * An answer of the service. A verdict, good or bad, has status 200. Any other status means that there is none, and
- * comes with problem details (RFC 9457), which also say `isValid: false` or `success: false`.
+ * An answer of the service. Accepted and refused payments both have status 200. Any other status means that no decision
+ * was made, and comes with problem details (RFC 9457), which also say `isValid: false` or `success: false`.
  */
 export type ServiceAnswer<Verdict> = {
   readonly status: number;
@@ -82,66 +89,66 @@ export type ServiceAnswer<Verdict> = {
   readonly body: Verdict | ProblemDetails;
 };
 
-/** The body of a verify or settle call, whatever it is. */
+/** The body of a verify or settle call, unchecked. */
 export type PaymentRequestBody = Record<string, unknown>;
 
-/** The body of a verify or settle call that the harness has signed. */
+/** The body of a verify or settle call, signed by the harness. */
 export type SignedRequest = WrittenRequest;
 
 /** The outcome of a payment. */
 export type Payment = {
-  /** The body that was posted to verify and to settle. */
+  /** The body that was posted to verify. */
   readonly request: SignedRequest;
-  /** The body that was sent to settle: the same, but with a smaller amount if less than the maximum is settled (scheme “upto”). */
+  /** The body that was posted to settle: the same, but with a smaller amount if less than the maximum is settled (“upto”). */
   readonly settleRequest: SignedRequest;
   readonly verify: ServiceAnswer<VerifyAnswer>;
   readonly settle: ServiceAnswer<SettleAnswer>;
-  /** Of the transaction that settle named; null when it named none, or the chain does not have it. */
+  /** The receipt of the transaction that settle named; null if it named none, or the chain does not have it. */
   readonly receipt: TransactionReceipt | null;
-  /** keccak256 of (chainId, asset or Permit2, payer, nonce): its id at `GET /v1/settlements/{id}`. */
+  /** The id at `GET /v1/settlements/{id}`: keccak256 of (chainId, asset or Permit2, payer, nonce). */
   readonly settlementId: Hex;
 };
 
-/** A caller with an API key of its own, at the facilitator of a harness. */
+/** A caller of the harness's facilitator with its own API key. */
 export type HarnessCaller<N extends NetworkName = BuiltInNetworkName> = Pick<
   Harness<N>,
   "verify" | "settle" | "pay" | "shopConfig"
 > & { readonly apiKey: string };
 
 export type SettleOptions = {
-  /** Sent as `Idempotency-Key`: the same body with the same key gets its success again, for 24 h. */
+  /** Sent as `Idempotency-Key`. For 24 h, the same body with the same key gets the same success again. */
   idempotencyKey?: string;
 };
 
-/** A moment of a harness. */
+/** A saved state of a harness. */
 export type HarnessSnapshot = {
-  /** @throws {KitError} after a reset, or after an earlier snapshot was restored */
+  /** @throws {KitError} after a reset, or after an older snapshot was restored */
   restore(): Promise<void>;
 };
 
-/** Local chains with a facilitator on them. Disposing of it leaves nothing behind. */
+/** Local chains with a facilitator. Disposing of it leaves nothing behind. */
 export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposable & {
   readonly facilitator: {
     /** The URL for clients; ends in `/v1`. */
     readonly url: string;
   };
-  /** Who is paid, and the API key that speaks for it. */
+  /** The organization that is paid, with its API key. */
   readonly organization: { readonly id: string; readonly apiKey: string; readonly recipient: Address };
   /** The URL of the recording proxy and the shop behind it; undefined without the option `shop`. */
   readonly shop: { readonly url: string; readonly target: string } | undefined;
   /** The chains, by network. */
   readonly networks: { readonly [K in N]: HarnessNetwork<K> };
   /**
-   * Signs a payment, and sends it nowhere. Give the result to a server, or change it and give it to {@link verify}.
+   * Signs a payment without sending it. Pass the result to a server, or change it and pass it to {@link verify}.
    *
    * @example
    * const request = await harness.sign({ network: "base", payer: "smartWallet", amount: "0.0025" });
    */
   sign(spec: PaymentSpec<N>): Promise<SignedRequest>;
   /**
-   * Signs what a shop asks for, by its URL or its 402, and sends it nowhere.
+   * Signs a payment for a shop's URL or 402 without sending it.
    *
-   * @throws {KitError} when it asks for nothing that can be paid on this harness
+   * @throws {KitError} if the shop offers nothing that can be paid on this harness
    *
    * @example
    * const request = await harness.sign({ challenge: "http://127.0.0.1:3000/report" });
@@ -152,7 +159,7 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
   /** Posts a body to `/v1/settle` as the organization. */
   settle(request: PaymentRequestBody, options?: SettleOptions): Promise<ServiceAnswer<SettleAnswer>>;
   /**
-   * Signs a payment, verifies it, and settles it whatever verify said, as a server would that does not look.
+   * Signs a payment, verifies it, and settles it regardless of the verdict, like a server that ignores it.
    *
    * @example
    * const payment = await harness.pay({ network: "base", payer: "empty" });
@@ -161,24 +168,24 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   pay(spec: PaymentSpec<N> & SettleOptions): Promise<Payment>;
   /**
-   * The same as another organization: one of the option `organizations` by its id, or any by an API key, such as those
-   * of `x402-facilitator-kit/test-keys`.
+   * Returns a caller for another organization: one of the option `organizations` by its id, or any by an API key, such as
+   * those of `x402-facilitator-kit/test-keys`.
    *
-   * @throws {KitError} when there is no organization of that id
+   * @throws {KitError} if there is no organization with that id
    *
    * @example
    * const { settle } = await harness.as("acme").pay({ network: "base", amount: "0.01" });
    */
   as(idOrApiKey: string): HarnessCaller<N>;
   /**
-   * Trouble: RPC answers that get lost, come late or lie, and chains that hold, drop and reorganize.
+   * Injects failures: RPC answers that are lost, late or wrong, and chains that hold, drop and reorganize.
    *
    * @example
    * await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 2 }).answerLost();
    */
   readonly faults: Faults<N>;
   /**
-   * The history of each payment: its requests and their checks, the JSON-RPC calls and transactions.
+   * The history of each payment: its requests and checks, JSON-RPC calls and transactions.
    *
    * @example
    * const { settlementId } = await harness.pay({ network: "base" });
@@ -186,10 +193,10 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   readonly journal: Journal;
   /**
-   * The outcome of each payment, and of every other request, newest first: the list of the studio, and of
-   * `GET /payments`, which docs/guides/payments.md describes.
+   * Returns the outcome of each payment and of every other request, newest first. This is the list of the studio and of
+   * `GET /payments`; see docs/guides/payments.md.
    *
-   * @throws {KitError} when no journal is kept
+   * @throws {KitError} if no journal is kept
    *
    * @example
    * const [newest] = await harness.payments();
@@ -197,26 +204,27 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   payments(): Promise<readonly PaymentSummary[]>;
   /**
-   * Waits for a payment that no request has named before, such as one that a page or a buyer makes, and gives what the
-   * service has done about it so far.
+   * Waits for the next new payment, such as one made by a page or a buyer, and returns what the service has done about it
+   * so far.
    *
-   * @throws {KitError} when none comes in time (10 s by default), or no journal is kept
+   * @throws {KitError} if none arrives in time (10 s by default), or no journal is kept
    */
   nextPayment(options?: { timeoutMs?: number }): Promise<PaymentJournal>;
   /**
-   * A buyer who pays what a shop asks for on these chains: a test payer by name, with their money or the lack of it, a private
-   * key, or a viem account.
+   * Returns a buyer who pays shops on these chains.
    *
-   * @throws {KitError} when the payer is none of them
+   * @param payer a test payer by name (some of them cannot pay), a private key, or a viem account
+   * @throws {KitError} if the payer is none of these
    *
    * @example
    * const response = await harness.buyer("funded").fetch("http://127.0.0.1:3000/report");
    */
   buyer(payer: Payer, options?: BuyerOptions): HarnessBuyer;
   /**
-   * A wallet of a test payer for a page in a test browser: a provider of EIP-1193, announced by EIP-6963.
+   * Returns a test payer's wallet for a page in a test browser: an EIP-1193 provider, announced by EIP-6963.
    *
-   * @throws {ConfigurationError} when there is no such payer, or the network does not run
+   * @throws {KitError} if there is no such payer
+   * @throws {ConfigurationError} if the network is not one of the harness's
    *
    * @example
    * const wallet = harness.wallet({ payer: "funded", network: "base" });
@@ -225,10 +233,10 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   wallet(options?: WalletOptions<N>): BrowserWallet;
   /**
-   * The configuration for a shop of the public server packages that is paid here.
+   * Returns the configuration for a shop that uses the public server packages and is paid on this harness.
    *
-   * @param amount in the asset's smallest unit; of scheme “upto” the maximum
-   * @param options how it is to be paid: scheme “exact”, in USDC by EIP-3009, by default; other tokens by Permit2
+   * @param amount the price, as a string in whole tokens or a bigint in the smallest unit; for scheme “upto”, the maximum
+   * @param options the payment method; by default scheme “exact” in USDC by EIP-3009, or by Permit2 for other tokens
    *
    * @example
    * const { facilitator, accepts } = harness.shopConfig("base", "0.01");
@@ -237,9 +245,9 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   shopConfig(network: N, amount: Amount, options?: ShopOptions): ShopConfig;
   /**
-   * Remembers all chains and the ledger together; `restore()` puts them back, any number of times. Take it while no
-   * payment is under way. To restore it ends faults and empties the journal, as {@link reset} does, and ends snapshots that
-   * were taken later. A reset ends all of them.
+   * Saves the state of all chains and the ledger; `restore()` restores it any number of times. Take it while no payment is
+   * in flight. Like {@link reset}, restoring removes faults and clears the journal. It also invalidates later snapshots; a
+   * reset invalidates all of them.
    *
    * @example
    * const paid = await harness.snapshot();
@@ -248,123 +256,124 @@ export type Harness<N extends NetworkName = BuiltInNetworkName> = AsyncDisposabl
    */
   snapshot(): Promise<HarnessSnapshot>;
   /**
-   * Puts everything back to the start: accounts, contracts, blocks, pool, mining, time and fees of every chain, and
-   * the service with its ledger and journal; faults are cleared. Requests under way are answered with 503.
+   * Resets everything to the start: accounts, contracts, blocks, pool, mining, time and fees of every chain, and the
+   * service with its ledger and journal. Faults are removed. Requests in flight are answered with 503.
    */
   reset(): Promise<void>;
-  /** Ends everything that was started. Of a harness that was only connected to, nothing ends. */
+  /** Stops everything that was started. A harness that was only connected to keeps running. */
   close(): Promise<void>;
 };
 
-/** The token of a network. What is left out is as of the network's USDC. */
+/** The token of a network. Omitted fields default to those of the network's USDC. */
 export type AssetOptions = { address: Address; name?: string; version?: string; decimals?: number };
 
-/** How a harness is started. Everything has a default. A network besides the five needs what knows it. */
+/** The options of a harness; all have defaults. A network besides the five built-in ones needs a network file. */
 export type HarnessOptions<N extends NetworkName = BuiltInNetworkName> = HarnessSettings<N> &
   NamesNetworks<N>;
 
-/** The required source of a network besides the five. */
+/** The network file, required for networks besides the five built-in ones. */
 export type NamesNetworks<N extends NetworkName> = AddedBy<
   N,
   { networkFile: NonNullable<HarnessSettings["networkFile"]> }
 >;
 
-/** Has the compiler blame the name of a network that is not built in, unless there is a network file. */
+/** Makes unknown network names a compile error, unless there is a network file. */
 export type CheckedNames<N extends NetworkName, File> = [File] extends [undefined]
   ? AddedBy<N, { networks?: readonly (N extends BuiltInNetworkName ? N : UnknownNetwork)[] }>
   : unknown;
 
-/** The compiler's message about a name shows the networks. */
+/** Makes the compiler's error message list the networks. */
 type UnknownNetwork = { "is not a network; there are": BuiltInNetworkName };
 
-/** {@link HarnessOptions} whose networks the compiler does not check. */
+/** {@link HarnessOptions} without compile-time checks of network names. */
 export type HarnessSettings<N extends NetworkName = NetworkName> = {
-  /** Which chains to start; all five by default. Each costs some 40 MB of memory. */
+  /** The chains to start; all five built-in networks by default. Each needs about 40 MB of memory. */
   networks?: readonly N[];
   /**
-   * Networks besides the five: the path of a network file, or what would be in it. Only those start that `networks`
-   * names. See docs/guides/networks.md.
+   * Further networks: the path of a network file, or its contents. Only those named in `networks` are started. See
+   * docs/guides/networks.md.
    *
    * @example
    * await createHarness({ networkFile: "networks.json", networks: ["base", "my-chain"] })
    */
   networkFile?: string | NetworkData | readonly NetworkData[];
   /**
-   * Where the facilitator contract stands: on base, optimism and polygon, and on the two testnets. Those of your
-   * deployment make clients sign what they sign in production.
+   * The addresses of the facilitator contract: `mainnet` for base, optimism and polygon, `testnet` for the two testnets.
+   * With the addresses of your deployment, clients sign exactly what they sign in production.
    */
   contracts?: { mainnet?: Address; testnet?: Address };
   /** Tokens other than USDC, or at other addresses; see {@link AssetOptions}. */
   assets?: Partial<Record<N, AssetOptions>>;
-  /** Where the organization is paid, on every network; at a published account by default. */
+  /** The organization's recipient address on every network; a published account by default. */
   recipient?: Address;
   /**
-   * Where payments may go: `contract`, to the facilitator contract alone, which forwards them to the recipient;
-   * `recipients`, also straight to the recipient of the organization that settles them; `any`, also straight to any other
-   * address, as public facilitators have it. As `PAY_TO` of `serve`; `contract` by default. With one of the other two,
-   * {@link Harness.pay} and {@link Harness.shopConfig} pay straight to the recipient.
+   * The allowed `payTo` addresses, like `PAY_TO` of `serve`; `contract` by default.
+   * - `contract`: only the facilitator contract, which forwards payments to the recipient.
+   * - `recipients`: also the recipient of the organization that settles the payment, directly.
+   * - `any`: also any other address, directly, as with public facilitators.
+   *
+   * With `recipients` and `any`, {@link Harness.pay} and {@link Harness.shopConfig} pay the recipient directly.
    *
    * @example
    * await createHarness({ networks: ["base"], payTo: "any" })
    */
   payTo?: PayToPolicy;
   /**
-   * The names that `invalidReason` and `errorReason` have: the specification's, or with `reference` those of the public reference
-   * facilitator. As `REASONS` of `serve`; `spec` by default.
+   * The names used in `invalidReason` and `errorReason`: those of the specification (`spec`, the default) or of the public
+   * reference facilitator (`reference`). Like `REASONS` of `serve`.
    */
   reasons?: Dialect;
   /**
-   * Organizations besides that one, with recipients and limits of their own. Each has an API key, by which
-   * {@link Harness.as} speaks for it.
+   * Further organizations with their own recipients and limits. Each has an API key, which {@link Harness.as} uses.
    *
    * @example
    * organizations: [{ id: "acme", recipient: "0x…", networks: { base: { minimumAmount: 1_000_000n } } }]
    */
   organizations?: readonly OrganizationData[];
   /**
-   * The sources of forked chains: a JSON-RPC URL of the network, or a recording, which needs no network. The token is then the
-   * network's real USDC, and every other contract is there too. See docs/guides/harness.md.
+   * The sources of forked chains: a JSON-RPC URL of the network, or a recording, which needs no network access. The token is
+   * then the network's real USDC, and all other contracts are there too. See docs/guides/harness.md.
    *
    * @example
    * fork: { base: "https://base.example", polygon: { recording: "test/polygon.fork.json.gz" } }
    */
   fork?: Partial<Record<N, ForkOption>>;
-  /** The IP address that the facilitator listens on; one of this machine alone by default. */
+  /** The IP address that the facilitator listens on; loopback by default. */
   host?: string;
-  /** Names besides `localhost` by which other processes may call the harness, such as that of a container. */
+  /** Host names besides `localhost` that other processes may use for the harness, such as a container's name. */
   allowHosts?: readonly string[];
   /** The facilitator's port; any free one by default. */
   port?: number;
   /** The ports of nodes; free ones by default. */
   rpcPorts?: Partial<Record<N, number>>;
-  /** How long a settle waits for its outcome, in milliseconds; as `serve` does by default. */
+  /** How long a settle waits for its outcome, in milliseconds; the default of `serve` by default. */
   settleWaitMs?: number;
   /**
-   * True if the service recovers payments whose authorization was submitted directly to the token, as in
-   * production with `RECOVERER_PRIVATE_KEY`; it does by default.
+   * True (the default) if the service recovers payments whose authorization was submitted directly to the token, as in
+   * production with `RECOVERER_PRIVATE_KEY`.
    */
   recovery?: boolean;
-  /** True if {@link Harness.journal} is kept; it is by default. Without it the service is a little quicker. */
+  /** True (the default) if {@link Harness.journal} is kept. Without it the service is slightly faster. */
   journal?: boolean;
-  /** True if the facilitator serves the studio too, at `/studio`; it does not by default. */
+  /** True if the facilitator also serves the studio at `/studio`; false by default. */
   studio?: boolean;
   /**
-   * The address of a shop to put a recording proxy in front of, at {@link Harness.shop}: `payments()` and the studio then show
-   * the exchange of client and shop too. See docs/guides/payments.md.
+   * The address of a shop to put a recording proxy in front of, at {@link Harness.shop}. `payments()` and the studio then
+   * also show the exchange between client and shop. See docs/guides/payments.md.
    *
    * @example
    * await createHarness({ networks: ["base"], shop: "http://127.0.0.1:3000" })
    */
   shop?: string;
-  /** "fatal" by default: tests provoke failures, and those are no news. */
+  /** "fatal" by default, because tests provoke failures on purpose. */
   logLevel?: LogLevel;
   /**
-   * Makes runs repeatable, to the hash of each block: the same calls give the same chains. Chain time begins at
-   * 2026-01-01T00:00:00Z then, and moves by one second with each block and by `advanceTime` only.
+   * Makes runs repeatable down to the block hashes: the same calls produce the same chains. Chain time then starts at
+   * 2026-01-01T00:00:00Z, and moves only by one second per block and by `advanceTime`.
    */
   seed?: number;
-  /** Path of the anvil binary; the one of the package `@foundry-rs/anvil` by default. */
+  /** Path of the anvil binary; by default the one from the package `@foundry-rs/anvil`. */
   anvilBinary?: string;
-  /** Gives up the start. */
+  /** Aborts the start. */
   signal?: AbortSignal;
 };

@@ -41,10 +41,10 @@ export type HarnessPlan<N extends NetworkName> = {
 };
 
 /**
- * Reads the options of a harness, which may come from JavaScript.
+ * Reads and validates the options of a harness, which may come from JavaScript.
  *
- * @throws {ConfigurationError} with everything that is wrong with them
- * @throws {KitError} on a Node that is too old
+ * @throws {ConfigurationError} listing everything that is wrong with them
+ * @throws {KitError} if Node is too old
  */
 export function readHarnessOptions<N extends NetworkName>(options: HarnessSettings<N>): HarnessPlan<N> {
   requireNode();
@@ -138,7 +138,7 @@ export function readHarnessOptions<N extends NetworkName>(options: HarnessSettin
 
 type Add = (name: string, problem: string, example?: string) => void;
 
-/** Options that stand for themselves: one that is wrong hinders no other from being read. */
+/** Independent options: if one is wrong, the others can still be read. */
 const simpleOptions = {
   port: { ...wholeNumber(0, 65_535), example: "4402" },
   settleWaitMs: { ...wholeNumber(settleWaitBoundsMs.least, settleWaitBoundsMs.most), example: "5000" },
@@ -151,7 +151,7 @@ const simpleOptions = {
   seed: { what: "a whole number", fits: Number.isSafeInteger, example: "1" },
 } as const satisfies Partial<Record<keyof HarnessSettings, Wanted>>;
 
-/** The kind of value that each option takes; options of kind `anything` are parsed above. */
+/** The expected type of each option. Those of type `anything` are checked by their readers above. */
 export const harnessOptions: Readonly<Record<keyof HarnessSettings, Wanted>> = {
   networks: { ...aList, example: '["base"]' },
   networkFile: anything,
@@ -179,9 +179,9 @@ const assetOptions: Readonly<Record<keyof AssetOptions, Wanted>> = {
 };
 
 /**
- * Gives the names that are no options, and the simple options that are wrong.
+ * Returns the problems with unknown options and with simple options.
  *
- * @throws {ConfigurationError} with the others as well, when something is not even of the kind that its reader takes
+ * @throws {ConfigurationError} listing all problems, if any other option does not even have the type that its reader expects
  */
 function checkShape(options: HarnessSettings<NetworkName>): ConfigurationProblem[] {
   const own = findGivenProblems(options, harnessOptions);
@@ -202,7 +202,7 @@ const isSimple = ({ name }: ConfigurationProblem) => Object.hasOwn(simpleOptions
 
 const notOneOf = (known: NetworkRegistry) => `is not one of ${known.names.join(", ")}`;
 
-/** The five, and those of a file or given as data. */
+/** Returns the built-in networks and those of the network file. If that is invalid, adds a problem and omits them. */
 function readKnownNetworks(given: HarnessSettings["networkFile"], add: Add): NetworkRegistry {
   if (given === undefined) return builtIn;
   const read = attempt(() => (typeof given === "string" ? readNetworkFile(given) : readNetworkData(given)));
@@ -225,7 +225,7 @@ function readOrganizationsOption(
 
 const decimalsOfTokens = wholeNumber(0, 36);
 
-/** The token that is asked for; USDC, and a problem, where it cannot be. */
+/** Returns the requested token. If it is invalid, adds a problem and returns the network's USDC. */
 function readAsset({ name: network, usdc }: Network, asset: AssetOptions | undefined, add: Add): Asset {
   const { name = usdc.name, version = usdc.version, decimals = usdc.decimals } = asset ?? {};
   const refuse = (member: string, problem: string, example: string) => {

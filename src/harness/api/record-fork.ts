@@ -14,18 +14,18 @@ import type { HarnessChain } from "../setup/prepare-chain.ts";
 
 export type RecordForkOptions = {
   network: NetworkName;
-  /** The network of that name; the built-in networks by default. */
+  /** The registry that the network is looked up in; the built-in networks by default. */
   knownNetworks?: NetworkRegistry | undefined;
   url: string;
   blockNumber?: bigint | undefined;
   path: string;
   facilitatorContracts: FacilitatorContracts;
   logger: Logger;
-  /** Gives up; nothing is written then. */
+  /** Aborts the recording; nothing is written then. */
   signal?: AbortSignal | undefined;
 };
 
-/** The facts about a token that people read, besides balances. */
+/** The token views that tests commonly read, besides balances. */
 const tokenViews = [
   "name()",
   "symbol()",
@@ -45,11 +45,11 @@ const tokenViews = [
 const payerNames = Object.keys(testPayers) as TestPayerName[];
 
 /**
- * Forks a network, does on it what tests do (every test payer pays in both protocol versions, several at once, and is
- * given money), and writes down what that has asked of the network.
+ * Forks a network, does what tests usually do on it, and records all requests to the network. Every test payer is funded
+ * and pays in both protocol versions, all of them concurrently.
  *
- * @returns from which block, and how large the file is
- * @throws {KitError} when the network cannot be forked or recorded
+ * @returns the number of the forked block, and the size of the file
+ * @throws {KitError} if the network cannot be forked or recorded
  */
 export async function recordFork(
   options: RecordForkOptions,
@@ -70,7 +70,7 @@ export async function recordFork(
   try {
     if (chain === undefined || fork === undefined) throw new KitError(`${network} was not forked`);
     await exercise(harness, chain, signal);
-    // What could not be asked would be missing.
+    // A failed request would be missing in the recording.
     const { latest } = fork.failures();
     if (latest !== undefined) throw latest;
   } catch (error) {
@@ -94,7 +94,7 @@ async function exercise(
   for (const data of tokenViews) {
     signal?.throwIfAborted();
     await node.request("eth_call", { to: asset.address, data }, "latest").catch((error: unknown) => {
-      // Not every token has each of them.
+      // Not every token has every view.
       if (!(error instanceof RpcRefusal)) throw error;
     });
   }

@@ -14,7 +14,7 @@ import {
 import { builtInNetworks, type NetworkName } from "../../protocol/networks.ts";
 import type { HarnessDescription } from "../control/description.ts";
 
-/** A viem client of a local chain: a public, a wallet and a test client in one. */
+/** A viem client for a local chain: public, wallet and test client in one. */
 export type HarnessClient = Client<
   HttpTransport,
   Chain,
@@ -25,13 +25,13 @@ export type HarnessClient = Client<
     WalletActions<Chain, undefined>
 >;
 
-/** Called before each request; what it throws, the client throws. */
+/** Called before each request. If it throws, the client's call fails with that error. */
 export type OnRequest = (request: { method: string; params?: unknown }) => void;
 
-/** Tells msw to let a request through, whatever it is told to do with those that it has no handler for. */
+/** Makes msw pass the request through, whatever it does with other unhandled requests. */
 const passthrough = "application/json, msw/passthrough";
 
-/** How often viem asks for what it waits for, in milliseconds: local chains mine at once. */
+/** viem's polling interval in milliseconds. Short, because local chains mine immediately. */
 const pollingInterval = 20;
 
 export function createViemClient(

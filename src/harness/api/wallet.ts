@@ -7,15 +7,15 @@ import { type Address, type Hex, isAddress, quantity, sameAddress } from "../../
 import type { NetworkName } from "../../protocol/networks.ts";
 import { type HarnessDescription, requireRunning } from "../control/description.ts";
 
-/** How a wallet starts. */
+/** The options of a wallet. */
 export type WalletOptions<N extends NetworkName = NetworkName> = {
   /** The account: a test payer, whose key is published; `funded` by default. */
   payer?: TestPayerName;
-  /** The chain that it is on at first; the first of the harness by default. */
+  /** The initial chain; the first chain of the harness by default. */
   network?: N;
 };
 
-/** The reply to a page: a result, or an error of EIP-1193; and the chain that the wallet is on now. */
+/** The reply to a page: a result or an EIP-1193 error, and the wallet's current chain. */
 export type WalletReply = { chainId: Hex } & (
   | { result: unknown }
   | { error: { code: number; message: string } }
@@ -24,18 +24,18 @@ export type WalletReply = { chainId: Hex } & (
 /** A wallet for a page in a test browser. The key stays in this process. */
 export type BrowserWallet = {
   readonly address: Address;
-  /** The global function of the page that must call {@link request}: for `page.exposeFunction(binding, request)`. */
+  /** The name of the page's global function that calls {@link request}: `page.exposeFunction(binding, request)`. */
   readonly binding: string;
   /**
-   * Run it before the scripts of the page: `page.addInitScript(script)`. It makes a provider of EIP-1193, announces it by
+   * Must run before the page's own scripts: `page.addInitScript(script)`. Creates an EIP-1193 provider, announces it by
    * EIP-6963, and sets `window.ethereum` if the page has none.
    */
   readonly script: string;
-  /** Answers a request of the page: signs, switches between the local chains, and passes the rest to the chain's node. */
+  /** Answers a request of the page: signs, switches between the local chains, and passes all others to the node. */
   request(request: unknown): Promise<WalletReply>;
 };
 
-/** Codes of EIP-1193, EIP-3085 and JSON-RPC. */
+/** Error codes of EIP-1193, EIP-3085 and JSON-RPC. */
 const codes = { unauthorized: 4100, unknownChain: 4902, invalidParams: -32602, internal: -32603 } as const;
 
 class WalletError extends Error {
@@ -58,9 +58,9 @@ const typedData = z.object({
 });
 
 /**
- * Makes a wallet of a test payer for the local chains of a harness.
+ * Creates a test payer's wallet for the local chains of a harness.
  *
- * @throws {KitError} when the payer or the network does not exist there
+ * @throws {KitError} if the payer does not exist or the network does not run
  */
 export function createWallet(
   description: HarnessDescription,
@@ -147,7 +147,7 @@ function describe(error: unknown): { code: number; message: string } {
 
 const icon = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>";
 
-/** The provider in the page, which has no key: every request goes to the process of the test. */
+/** Returns the script of the page's provider. It has no key: every request goes to the test's process. */
 function pageScript(binding: string, payer: string, chainId: Hex): string {
   const uuid = crypto.randomUUID();
   const info = { uuid, name: `x402-kit test wallet: ${payer}`, icon, rdns: "dev.x402-kit.test-wallet" };

@@ -25,17 +25,17 @@ import { harnessDescriptionSchema, notRunning } from "./description.ts";
 import { payRequest, readPayment } from "./pay-request.ts";
 
 /**
- * An action on a running harness. From its row in {@link actions} follow the route, its client, the document of the API, and
- * the members of `HarnessControl`.
+ * An action on a running harness. The route, its client, the API document and the methods of `HarnessControl` are derived
+ * from its row in {@link actions}.
  */
 export type Action<Body, Answer> = {
   route: `${"GET" | "POST"} /harness${string}`;
-  /** For the OpenAPI document; without it only the kit's own client uses the route. */
+  /** For the OpenAPI document; without it, only the kit's own client uses the route. */
   docs?: { summary: string; answer: string };
   body: z.ZodType<Body>;
   answer: z.ZodType<Answer>;
   run(harness: ControlledHarness, body: Body): NoInfer<Answer> | Promise<NoInfer<Answer>>;
-  /** For actions that change what a shop may notice. */
+  /** Only for actions with effects that a shop may notice. */
   news?(body: Body): News;
 };
 
@@ -46,7 +46,7 @@ const action = <Body, Answer>(row: Action<Body, Answer>) => row;
 
 const onNetwork = { network: z.string() };
 const byId = strictMembers({ id: z.string() });
-/** The body of an action without one: a reset with `{ network }` must not be mistaken for a reset of that network. */
+/** The empty body. It rejects all fields: a reset with `{ network }` must not silently reset all networks. */
 export const noBody = strictMembers({});
 
 const { units, asset } = termMembers;
@@ -82,7 +82,7 @@ export const actions = {
       return Promise.all(Object.values(chains).map((chain) => describeChain(chain, recipient)));
     },
   }),
-  /** Gives an account some of the network's asset, or of another token. */
+  /** Gives an account an amount of the network's asset, or of another token. */
   fund: action({
     route: "POST /harness/fund",
     docs: { summary: "Gives an account some of the token", answer: "The added amount" },
@@ -98,7 +98,7 @@ export const actions = {
       more: `${network}: ${amount}${units ? " of the smallest unit" : ""} to ${to}`,
     }),
   }),
-  /** Has an account let Permit2, and whatever else payers approve, take so much of its tokens. */
+  /** Approves Permit2, and all other contracts that payers approve, for an amount of an account's tokens. */
   approve: action({
     route: "POST /harness/approve",
     docs: { summary: "Lets Permit2 take tokens of an account", answer: "How much it may take" },
@@ -158,7 +158,7 @@ export const actions = {
     run: ({ reset }) => reset().then(() => ({})),
     news: () => ({ what: "reset", more: "chains and ledger are as they were at the start" }),
   }),
-  /** All that has been done there, for another harness to go on from. */
+  /** Returns the whole session, for another harness to continue from. */
   session: action({
     route: "POST /harness/state",
     docs: {
@@ -169,7 +169,7 @@ export const actions = {
     answer: sessionSchema,
     run: ({ session }) => session(),
   }),
-  /** Gives an id for `restore`. */
+  /** Returns an id for `restore`. */
   snapshot: action({
     route: "POST /harness/snapshot",
     docs: { summary: "Remembers everything as it is", answer: "Its id" },
@@ -222,7 +222,7 @@ export const actions = {
     run: ({ faults }) => faults.clear().then(() => ({})),
     news: () => ({ what: "fault", more: "all were ended" }),
   }),
-  /** The outcome of each payment, newest first. */
+  /** Returns the outcome of each payment, newest first. */
   payments: action({
     route: "POST /harness/payments",
     body: noBody,
@@ -250,7 +250,7 @@ export const actions = {
     answer: z.object({ requests: z.array(otherRequestSchema).readonly() }),
     run: ({ journal }) => ({ requests: kept(journal).otherRequests() }),
   }),
-  /** How often each forked chain could not ask its network, and why it last could not. */
+  /** Returns how many calls each forked chain could not answer, with the latest reason. */
   forkFailures: action({
     route: "POST /harness/fork-failures",
     body: noBody,
@@ -261,7 +261,7 @@ export const actions = {
         latest: latest && { message: latest.message, hints: latest.hints },
       })),
   }),
-  /** The next authorization nonce that follows from the seed; null without a seed. */
+  /** Returns the next authorization nonce derived from the seed; null without a seed. */
   nextAuthorizationNonce: action({
     route: "POST /harness/authorization-nonce",
     body: noBody,
@@ -270,14 +270,14 @@ export const actions = {
   }),
 } as const;
 
-/** @throws ConfigurationError when the harness runs without the network */
+/** @throws ConfigurationError if the harness does not run the network */
 export function runningChain({ chains }: ControlledHarness, network: NetworkName): HarnessChain {
   const chain = chains[network];
   if (chain !== undefined) return chain;
   throw new ConfigurationError([{ name: "network", problem: notRunning(network, chains) }]);
 }
 
-/** The chain and the token that a body names, and the amount in the token's smallest unit. */
+/** Returns the chain and token that a body names, and the amount in the token's smallest unit. */
 function readTokens(
   harness: ControlledHarness,
   body: z.infer<z.ZodObject<typeof onNetwork & typeof tokens>>,

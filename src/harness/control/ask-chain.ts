@@ -21,10 +21,10 @@ import type { ControlledHarness } from "../run/running-harness.ts";
 import { askHarness, type RunningNetwork } from "./description.ts";
 
 /*
- * Questions to what runs at an `origin`, such as `http://127.0.0.1:4402`, without `/v1`.
+ * Queries of a running harness, mock or service. `origin` is its URL without `/v1`, such as `http://127.0.0.1:4402`.
  */
 
-/** A local chain as people's questions about a payment are asked of it; undefined where it does not run here. */
+/** Returns a local chain in the form that payment explanations query; undefined if it does not run here. */
 export function readableChainOf(
   chains: ControlledHarness["chains"],
   network: NetworkName | null,
@@ -34,14 +34,14 @@ export function readableChainOf(
   return { ...chain, ask: askNode(chain.rpcUrl) };
 }
 
-/** An authorization by what its token knows it by. */
+/** An authorization, with the fields that identify it on chain. */
 export type UsableAuthorization = {
   network: NetworkName;
   payment: KnownPayment;
   settlementId: Hex;
 };
 
-/** Asks the chain of an `up`; undefined when none can be asked there, as at `mock` and `serve`, or it does not say. */
+/** Queries a chain of an `up`. Undefined if it has no such chain (as with `mock` and `serve`), or the query fails. */
 async function askChain<T>(
   origin: string,
   network: NetworkName,
@@ -51,12 +51,12 @@ async function askChain<T>(
     const chain = (await askHarness(origin))?.networks[network];
     return chain && (await question(chain));
   } catch {
-    // Its nodes may listen on another machine than this, or the token is none.
+    // The nodes may run on another machine, or the address may not be a token.
     return undefined;
   }
 }
 
-/** How the chain of an `up` says that an authorization was used or cancelled, by anyone: null when it is unused. */
+/** How an authorization was used or canceled, by anyone, on a chain of an `up`; null if it is unused. */
 export const askUse = (origin: string, { network, payment, settlementId }: UsableAuthorization) =>
   askChain(origin, network, async ({ chainId, rpcUrl, facilitatorContract }): Promise<PaymentUse | null> => {
     const readable = {
@@ -68,14 +68,14 @@ export const askUse = (origin: string, { network, payment, settlementId }: Usabl
     return (await findPaymentUse(readable, { payment, settlementId })) ?? null;
   });
 
-/** The obstacles to a payment by the newest block of the chain of an `up`. */
+/** The obstacles to a payment at the newest block of a chain of an `up`. */
 export const askState = (origin: string, { network, payment }: Omit<UsableAuthorization, "settlementId">) =>
   askChain(origin, network, ({ rpcUrl }) => askPayerState(askNode(rpcUrl), payment, "latest"));
 
-/** Chains answer from memory. */
+/** Enough for local chains, which answer from memory. */
 const answersWithinMs = 5_000;
 
-/** The JSON at a URL; undefined where there is none. */
+/** Returns the JSON at a URL; undefined if there is none. */
 async function read(url: string): Promise<unknown> {
   try {
     return (await requestJson(url, { timeoutMs: answersWithinMs })).body;
@@ -88,8 +88,8 @@ const chainsSchema = z.array(z.object({ network: z.string(), time: z.int() }));
 const clockSchema = z.object({ now: z.int() });
 
 /**
- * The time by which an `up` or `mock` at a URL judges payments on a network, in unix seconds: its chain's, or the mock's.
- * Undefined where what answers there has no time of its own, as `serve` has none.
+ * Returns the time by which an `up` or `mock` at a URL judges payments on a network, in unix seconds: the chain's or the
+ * mock's. Undefined if it has no clock of its own, as with `serve`.
  */
 export async function askTime(origin: string, network: NetworkName): Promise<bigint | undefined> {
   const chains = chainsSchema.safeParse(await read(`${origin}/harness/chains`)).data;
@@ -109,14 +109,14 @@ const supportedSchema = z.object({
   ),
 });
 
-/** By which rules the facilitator at a URL judges payments, as its `/supported` says; nothing where that does not tell. */
+/** Returns the rules that a facilitator's `/supported` reports; fields that it does not report are undefined. */
 export async function askPolicy(origin: string): Promise<Pick<Deployment, "payTo" | "strictness">> {
   const { kinds = [] } = supportedSchema.safeParse(await read(`${origin}/supported`)).data ?? {};
   const { payTo, strictness } = kinds.find(({ extra }) => extra !== undefined)?.extra ?? {};
   return { payTo, strictness };
 }
 
-/** The state of payments on the local chains. */
+/** Creates a reader of payment states on the local chains. */
 export function createPaymentChain(chains: ControlledHarness["chains"]): PaymentChain {
   return {
     transaction: (record) =>

@@ -7,18 +7,18 @@ import { mostUnpacked } from "../../util/unpack.ts";
 import type { ControlledHarness } from "../run/running-harness.ts";
 import { type Action, type AnyAction, actions } from "./actions.ts";
 
-/** The call of an action; those without a body take nothing. */
+/** The function type of an action; without a body it takes no argument. */
 type Call<Row> =
   Row extends Action<infer Body, infer Answer>
     ? (...body: Body extends Record<string, never> ? [] : [body: Body]) => Promise<Answer>
     : never;
 
-/** The actions on a running harness, from its own process or from another. */
+/** The actions on a running harness, in this process or another. */
 export type HarnessControl = {
   readonly [Name in keyof typeof actions]: Call<(typeof actions)[Name]>;
 };
 
-/** Has each action done by `act`. */
+/** Creates a control that performs each action with `act`. */
 function controlBy(act: (action: AnyAction, body: object) => Promise<unknown>): HarnessControl {
   const calls = Object.entries<AnyAction>(actions).map(([name, action]) => [
     name,
@@ -32,17 +32,17 @@ export const controlOf = (harness: ControlledHarness): HarnessControl =>
 
 const refusalSchema = z.object({
   error: z.string(),
-  // Another version may have others.
+  // Another version may have other codes.
   code: z.enum(Object.keys(errorCodes) as ErrorCode[]).catch("failed"),
   because: z.array(z.string()).default([]),
   hints: z.array(z.string()).default([]),
 });
 
 /**
- * Control of a harness of another process, over its routes `/harness/…`.
+ * Creates the control of a harness in another process, over its routes `/harness/…`.
  *
  * @param origin such as `http://127.0.0.1:4402`
- * @throws {KitError} from every method, when the harness refuses or is gone
+ * @throws {KitError} from every method, if the harness refuses or cannot be reached
  */
 export function createControlClient(origin: string): HarnessControl {
   return controlBy(async ({ route, answer }, body) => {

@@ -9,10 +9,10 @@ import { type AnyAction, actions, noBody, runningChain } from "./actions.ts";
 import { type HarnessDescription, networksOf } from "./description.ts";
 
 /**
- * The routes by which other processes act on a running harness. They are served beside the service on the same
- * address, and exist nowhere but here.
+ * Adds the routes with which other processes control a running harness. They are served on the service's address. Only the
+ * harness has them.
  *
- * @param onNews called when an action that has news was answered
+ * @param onNews called after an action with news was answered successfully
  */
 export function controlRoutes(
   app: FastifyInstance,
@@ -63,13 +63,13 @@ export function describeControlApi(): Record<string, object> {
   return describeRoutes(routes);
 }
 
-/** The messages of what led to an error, the nearest first. */
+/** Returns the messages of an error's causes, nearest first. */
 function causesOf(error: unknown): string[] {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error ? [cause.message, ...causesOf(cause)] : [];
 }
 
-/** `POST /close`: the x402 project's own test suite ends a facilitator with it. Calls `onClose` once it is answered. */
+/** Adds `POST /close`, with which the x402 project's test suite ends a facilitator. Calls `onClose` after answering. */
 export function closeRoute(app: FastifyInstance, { onClose }: { onClose(): void }): void {
   app.post("/close", (_request, reply) => {
     reply.raw.once("close", onClose);
@@ -77,10 +77,10 @@ export function closeRoute(app: FastifyInstance, { onClose }: { onClose(): void 
   });
 }
 
-/** In seconds: a page may be open for long. */
+/** In seconds; long, because the page may stay open for hours. */
 const aDay = 86_400;
 
-/** A key and a payment that work as they stand, for the page about the API; without a payment where none can be signed. */
+/** Returns a working API key and payment for the API page; without the payment if none can be signed. */
 export async function apiExampleOf(
   harness: HarnessDescription,
 ): Promise<{ apiKey: string; payment?: object }> {
@@ -88,7 +88,7 @@ export async function apiExampleOf(
   const [network] = networksOf(harness);
   if (network === undefined) return { apiKey };
   const { signPayment } = await import("./pay.ts");
-  // A node that does not answer is no reason to show no API.
+  // Show the API page even if the node does not answer.
   const signed = await signPayment(harness, { network, validForSeconds: aDay }).catch(() => undefined);
   return { apiKey, ...(signed !== undefined && { payment: signed.request }) };
 }

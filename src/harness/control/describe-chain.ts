@@ -6,7 +6,7 @@ import { testPayers } from "../../payer/test-payers.ts";
 import type { Address } from "../../protocol/hex.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 
-/** Reads block, time and balances of a local chain, those of the recipient among them. */
+/** Reads the block, time and balances of a local chain, including the recipient's. */
 export async function describeChain(
   { network, rpcUrl, asset }: HarnessChain,
   recipient: Address,

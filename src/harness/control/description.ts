@@ -12,7 +12,7 @@ import { noAnswer, sendHttp } from "../../util/http-client.ts";
 import { parseJson } from "../../util/json.ts";
 import { self } from "../../util/self-command.ts";
 
-/** One line for a terminal. */
+/** Text without control characters, safe to print in a terminal. */
 const line = z.string().regex(/^\P{Cc}*$/u);
 
 const assetSchema = z.object({
@@ -28,7 +28,7 @@ const assetSchema = z.object({
 export const harnessDescriptionSchema = z.object({
   facilitator: z.object({ url: z.url() }),
   organization: z.object({ id: z.string(), apiKey: z.string(), recipient: address }),
-  /** The other requested ones. */
+  /** Further requested organizations. */
   organizations: z
     .array(
       z.object({
@@ -39,11 +39,11 @@ export const harnessDescriptionSchema = z.object({
       }),
     )
     .optional(),
-  /** Where payments may go; only where that is not the facilitator contract alone. */
+  /** The allowed `payTo` addresses; omitted if only the facilitator contract is allowed. */
   payToPolicy: z.enum(payToPolicies).optional(),
   /** The URL of the recording proxy and the shop behind it; only with `up --shop`. */
   shop: z.object({ url: z.string(), target: z.string() }).optional(),
-  /** Only where the chains have a clock of their own. */
+  /** Only if the chains have their own clock. */
   seed: z.int().optional(),
   payers: z.record(z.string(), z.object({ address, privateKey: bytes32 })),
   networks: z.record(
@@ -53,15 +53,15 @@ export const harnessDescriptionSchema = z.object({
       caip2: z.templateLiteral(["eip155:", z.int()]),
       rpcUrl: z.url(),
       facilitatorContract: address,
-      /** `payTo` of payments to the organization: the facilitator contract, or its recipient where that is allowed. */
+      /** The `payTo` of payments to the organization: the facilitator contract, or its recipient if that is allowed. */
       payTo: address,
       asset: assetSchema,
-      /** The accepted assets besides, by Permit2; none on a fork. */
+      /** Further accepted tokens, paid by Permit2; none on a fork. */
       tokens: z.record(z.string(), assetSchema).optional(),
-      /** Only of a network that is not built in: whose contract address it has, and what gas is paid in. */
+      /** Only for networks that are not built in: `tier` selects the contract address, `nativeCoin` pays for gas. */
       tier: z.enum(["mainnet", "testnet"]).optional(),
       nativeCoin: z.string().optional(),
-      /** Only of a fork: the block that it goes on from, where the rest is read, and whether its token can blacklist. */
+      /** Only on a fork: the block it continues from, the source of older state, and whether its token has a blacklist. */
       fork: z
         .object({ block: z.int(), from: z.enum(["remote", "recording"]), hasBlacklist: z.boolean() })
         .optional(),
@@ -69,12 +69,12 @@ export const harnessDescriptionSchema = z.object({
   ),
 });
 
-/** Where the pages of a facilitator are, by its URL, which ends in `/v1`. */
+/** Returns the base URL of a facilitator's pages: its URL without `/v1`. */
 export function originOf({ facilitator }: { facilitator: { url: string } }): string {
   return facilitator.url.replace(/\/v1$/, "");
 }
 
-/** The networks of a running harness: the built-in ones in their order, and then what was added. */
+/** The networks of a running harness: the built-in ones in their usual order, then the added ones. */
 export function networksOf({ networks }: HarnessDescription): readonly NetworkName[] {
   const running = Object.keys(networks);
   return [
@@ -83,14 +83,14 @@ export function networksOf({ networks }: HarnessDescription): readonly NetworkNa
   ];
 }
 
-/** The text about a network that a harness runs without. */
+/** The message for a network that the harness does not run. */
 export function notRunning(network: NetworkName, running: object): string {
   return `${network} is not running; running: ${Object.keys(running).join(", ")}`;
 }
 
 export type HarnessDescription = z.infer<typeof harnessDescriptionSchema>;
 
-/** What explanations compare payments and offers with: the contracts, tokens and settings of a harness. */
+/** The contracts, tokens and settings of a harness, against which explanations compare payments and offers. */
 export function deploymentOf({ networks, payToPolicy }: HarnessDescription): Deployment {
   const running = Object.entries(networks);
   const contracts = running.flatMap(([name, { tier, facilitatorContract }]) => {
@@ -106,7 +106,7 @@ export function deploymentOf({ networks, payToPolicy }: HarnessDescription): Dep
   };
 }
 
-/** Where payments go to the organization with an API key: the facilitator contract, or its own recipient where that is allowed. */
+/** The `payTo` for the organization with an API key: the facilitator contract, or its own recipient if that is allowed. */
 export function payToOf(harness: HarnessDescription, network: NetworkName, apiKey: string): Address {
   const { payTo, facilitatorContract } = requireRunning(harness, network);
   if (sameAddress(payTo, facilitatorContract)) return payTo;
@@ -115,13 +115,13 @@ export function payToOf(harness: HarnessDescription, network: NetworkName, apiKe
 
 export type RunningNetwork = NonNullable<HarnessDescription["networks"][string]>;
 
-/** A facilitator and the key of a caller. */
+/** A facilitator and a caller's API key. */
 export type Access = { facilitator: { url: string }; organization: { apiKey: string } };
 
-/** The chains of a harness. */
+/** The running chains of a harness. */
 export type Running = { networks: Readonly<Record<string, RunningNetwork>> };
 
-/** A command that sends the body of a payment to the running service, to paste into a terminal. */
+/** Returns a curl command that sends a payment to the running service. */
 export function curlOf(
   { facilitator, organization }: Access,
   operation: Operation,
@@ -136,11 +136,11 @@ export function curlOf(
 }
 
 /**
- * Asks what runs at a URL what it is made of.
+ * Fetches the description of the harness at a URL.
  *
  * @param origin such as `http://127.0.0.1:4402`, without `/v1`
- * @returns undefined when what answers there is no harness
- * @throws KitError when nothing answers there
+ * @returns undefined if something other than a harness answers
+ * @throws KitError if nothing answers there
  */
 export async function askHarness(origin: string): Promise<HarnessDescription | undefined> {
   const { text } = await sendHttp(`${origin}/harness`).catch((failure: unknown) => {
@@ -150,9 +150,9 @@ export async function askHarness(origin: string): Promise<HarnessDescription | u
 }
 
 /**
- * The harness that runs at a URL: an `x402-kit up`, or one that a test has created.
+ * Returns the description of the harness at a URL: an `x402-kit up`, or one created by a test.
  *
- * @throws KitError when nothing answers there, or something else does, with what to do about it
+ * @throws KitError with hints, if nothing answers there, or something other than a harness
  */
 export async function findHarness(origin: string): Promise<HarnessDescription> {
   const address = "the address that `x402-kit up` printed, such as http://127.0.0.1:4402";
@@ -177,9 +177,9 @@ export async function findHarness(origin: string): Promise<HarnessDescription> {
 }
 
 /**
- * The network as the harness runs it.
+ * Returns the network as the harness runs it.
  *
- * @throws KitError when the harness runs without it
+ * @throws KitError if the harness does not run it
  */
 export function requireRunning({ networks }: Running, network: NetworkName): RunningNetwork {
   const running = networks[network];

@@ -8,15 +8,15 @@ import type { Running } from "./description.ts";
 
 type LocalOffer = Omit<Offer<{ chainId: number }>, "resource">;
 
-/** The channels of a payer on the chains of a harness. */
+/** A payer's payment channels on the chains of a harness. */
 export type LocalChannels = {
-  /** Signs for an offer by scheme “batch-settlement”; undefined for other schemes. `now` in unix seconds. */
+  /** Signs for an offer with scheme “batch-settlement”; undefined for other schemes. `now` is in unix seconds. */
   sign(offer: LocalOffer & { most?: bigint | undefined }, now: bigint): Promise<SignedPurchase | undefined>;
-  /** Makes purchases from channels one after the other, and others at once. */
+  /** Runs purchases from channels one after the other, and all others immediately. */
   inTurn<T>(offer: LocalOffer, work: () => Promise<T>): Promise<T>;
 };
 
-/** Makes the channels of a payer, of which nothing is known yet. Their code is loaded with the first purchase. */
+/** Creates the channels of a payer, initially none. Their code is loaded with the first purchase. */
 export function createLocalChannels(signer: PayerSigner | KeySigner, { networks }: Running): LocalChannels {
   let buyer: Promise<ChannelBuyer> | undefined;
   const queue: InTurn = createSerialQueue();

@@ -14,23 +14,23 @@ const time = z
 
 const { resource: _, ...terms } = termMembers;
 
-/** The body of `POST /harness/pay`, with a test payer by its name. */
+/** The body of `POST /harness/pay`. The payer is a test payer by name. */
 export const payRequest = strictMembers({
   ...terms,
   network: z.string(),
-  /** If left out, the one that has a maximum where there is one, or else “exact”. */
+  /** By default the scheme with a maximum if `max` is given, otherwise “exact”. */
   scheme: terms.scheme.unwrap().optional(),
   payer: z.enum(Object.keys(testPayers) as [TestPayerName, ...TestPayerName[]]).default(usual.payer),
-  /** By Permit2: whether an approval is sent along (EIP-2612), or as a transaction of the payer's. */
+  /** For Permit2: attaches an approval, as an EIP-2612 permit (true) or as a transaction of the payer. */
   approval: z.union([z.boolean(), z.literal("transaction")]).optional(),
-  /** Unix seconds, or `now-60` and `now+600`: from the chain's time. When it ends goes before `validForSeconds`. */
+  /** Unix seconds, or relative to the chain's time, such as `now-60` or `now+600`. An end overrides `validForSeconds`. */
   ...forTimes(() => time.optional()),
 });
 
 /**
- * The payment that is asked for, and its times in unix seconds, where they are named.
+ * Returns the requested payment, and the given times in unix seconds.
  *
- * @param readNow the chain's time, which is only read for what is said from now
+ * @param readNow reads the chain's time; only called for relative times
  * @throws {KitError} for a time before 1970
  */
 export async function readPayment(

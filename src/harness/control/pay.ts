@@ -29,7 +29,7 @@ import {
   requireRunning,
 } from "./description.ts";
 
-/** Who pays: a test payer by its name, a private key, or whatever signs typed data, such as a viem account. */
+/** A payer: a test payer by name, a private key, or anything that signs typed data, such as a viem account. */
 export type Payer = TestPayerName | Hex | PayerSigner;
 
 /** The payment to make, and its payer. */
@@ -37,14 +37,14 @@ export type PaymentSpec<N extends NetworkName = NetworkName> = PaymentTerms<N, P
   SignedInstead & {
     network: N;
     /**
-     * If payers approve a contract: whether an approval comes with the payment (EIP-2612, extension `eip2612GasSponsoring`), which
-     * is submitted with it if that contract may not take enough yet; or as a transaction of the payer's own
-     * (`erc20ApprovalGasSponsoring`), which is sent before it. None by default.
+     * Attaches an approval, for methods where payers approve a contract; none by default. `true` attaches an EIP-2612 permit
+     * (extension `eip2612GasSponsoring`), which is submitted with the payment if the allowance is too low. `"transaction"`
+     * attaches a transaction signed by the payer (`erc20ApprovalGasSponsoring`), which is sent before the payment.
      */
     approval?: boolean | "transaction" | undefined;
   };
 
-/** The kind of value that each member of a payment takes. */
+/** The expected type of each field of a payment spec. */
 export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
   ...paymentTerms,
   network: needed(aText),
@@ -58,15 +58,15 @@ export const paymentSpec: Readonly<Record<keyof PaymentSpec, Wanted>> = {
 
 export type SignedBodies = Record<"request" | "settleRequest", WrittenRequest> & { payment: SignedPayment };
 
-/** The service's answers to one payment, and their time together. */
+/** The service's answers to one payment, and the total time. */
 export type PaymentReport = { verify: JsonResponse; settle: JsonResponse; tookMs: number };
 
 /**
- * A signed payment, which has not been sent anywhere.
+ * Signs a payment without sending it.
  *
- * @param instead is signed in place of what the offer says
- * @throws {ConfigurationError} when something of the spec is of the wrong kind, or there is no such option
- * @throws {KitError} when the network does not run, or there is no such payer
+ * @param instead values to sign in place of those of the offer
+ * @throws {ConfigurationError} if a field of the spec has the wrong type, or is unknown
+ * @throws {KitError} if the network does not run, or there is no such payer
  */
 export async function signPayment(
   harness: Running,
@@ -98,7 +98,7 @@ export async function signPayment(
   return { ...bodiesOf(offer, payment, { amount: offer.amount, extensions }), payment };
 }
 
-/** The extension of an approval that goes with a payment. */
+/** Creates the extension with the approval that is attached to a payment. */
 async function approve(
   payer: Payer,
   approval: true | "transaction",
@@ -116,7 +116,7 @@ async function approve(
   });
 }
 
-/** @throws {KitError} of an offer by which payers approve nothing */
+/** @throws {KitError} if payers approve nothing for this method */
 function requireApproved({ scheme, method }: Pick<Offer, "scheme" | "method">): void {
   if (methodsOf(scheme, method).some(({ spender }) => spender !== undefined)) return;
   const others = methods.filter(({ spender }) => spender !== undefined);
@@ -128,8 +128,8 @@ function requireApproved({ scheme, method }: Pick<Offer, "scheme" | "method">): 
 /**
  * Pays once on a running harness, as an x402 server would: verify, then settle, over HTTP.
  *
- * @param onAnswer called with each answer as it comes
- * @throws {KitError} when there is no answer to one of them, or none that is JSON
+ * @param onAnswer called with each answer as it arrives
+ * @throws {KitError} if one of the requests gets no answer, or one that is not JSON
  */
 export async function pay(
   harness: HarnessDescription,
@@ -146,10 +146,10 @@ export async function pay(
   return { verify, settle, tookMs: performance.now() - from };
 }
 
-/** No service waits longer for a settlement before it answers. */
+/** Longer than any service waits for a settlement before it answers. */
 const settledWithinMs = settleWaitBoundsMs.most + answersWithinMs;
 
-/** Posts the body of a payment to the service with the organization's key. */
+/** Posts a payment to the service with the organization's API key. */
 export function postPayment(
   { facilitator, organization }: Access,
   operation: Operation,
@@ -165,9 +165,9 @@ export function postPayment(
 }
 
 /**
- * Finds the signer for a payer.
+ * Returns the signer for a payer.
  *
- * @throws {KitError} when it is neither a test payer nor what signs
+ * @throws {KitError} if it is neither a test payer, nor a private key, nor a signer
  */
 export function readPayer(payer: Payer): PayerSigner | KeySigner {
   if (typeof payer === "string") return signerNamed(payer);
@@ -175,7 +175,11 @@ export function readPayer(payer: Payer): PayerSigner | KeySigner {
   return payer;
 }
 
-/** Signs with a payer's key itself; a wallet's key is its owner's. */
+/**
+ * Returns a signer that uses the payer's private key directly; for a contract wallet, its owner's.
+ *
+ * @throws {KitError} if the payer is not given by name or key
+ */
 function keySignerOf(payer: Payer): KeySigner {
   if (typeof payer === "string") {
     return isTestPayer(payer) ? createPayerSigner(testPayers[payer].privateKey) : signerNamed(payer);
@@ -185,13 +189,13 @@ function keySignerOf(payer: Payer): KeySigner {
   });
 }
 
-/** One sample payment that went through. */
+/** A sample payment that was settled. */
 export type SamplePayment = { network: NetworkName; transaction: string; tookMs: number };
 
 /**
- * Pays once on every running network, at the same time.
+ * Pays once on every running network, concurrently.
  *
- * @throws KitError when one does not settle: then something is broken.
+ * @throws KitError if one is not settled, which means that something is broken.
  */
 export function payOnEveryNetwork(harness: HarnessDescription): Promise<SamplePayment[]> {
   const running = networksOf(harness);

@@ -14,8 +14,8 @@ import {
 import type { ConnectionFaultSpec } from "./fault-spec.ts";
 
 /**
- * Ends an HTTP request without its answer, where a fault has it so; whether one did. Of faults that exclude each other,
- * the one that leaves least of the exchange decides.
+ * Ends an HTTP request without processing it, if a fault requires that; returns true if so. Of several such faults, the
+ * one that leaves the least of the exchange wins.
  */
 function breakBefore(hits: readonly Hit[], outgoing: ServerResponse): boolean {
   const cutConnection = () => void outgoing.socket?.resetAndDestroy();
@@ -36,7 +36,7 @@ function breakBefore(hits: readonly Hit[], outgoing: ServerResponse): boolean {
   return true;
 }
 
-/** Answers an HTTP request as the faults that hit it have it: `answer` gives what the node says. */
+/** Answers an HTTP request as modified by its faults; `answer` returns the node's answer. */
 export async function breakExchange(
   hits: readonly Hit[],
   outgoing: ServerResponse,
@@ -53,7 +53,7 @@ export async function breakExchange(
   outgoing.writeHead(200, { "content-type": "application/json" }).end(body);
 }
 
-/** The first fault of a kind among those that hit. */
+/** Returns the first fault of a kind among the hits. */
 function findHit<K extends ConnectionFaultSpec["kind"]>(
   hits: readonly Hit[],
   kind: K,
@@ -67,17 +67,17 @@ function findHit<K extends ConnectionFaultSpec["kind"]>(
   return undefined;
 }
 
-/** Waits for milliseconds, or until the fault is removed. */
+/** Waits for some milliseconds, or until the fault is removed. */
 async function waitUnlessRemoved(ms: number, removed: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal: removed, ref: false }).catch(() => {});
 }
 
-/** The names of the facilitator's routes in faults; other paths have none. */
+/** Matches the paths that faults can hit and captures the route's name. */
 const operation = /^(?:\/v1)?\/(verify|settle|supported)(?:\?|$)/;
 
 /**
- * Has requests to the facilitator end as their faults have it, where they come in: the service beside it knows nothing of
- * them, and of an answer that is lost it learns as it does of a broken connection.
+ * Applies the facilitator's faults to requests as they reach the server. The service itself does not know about them: to
+ * it, a lost answer looks like a broken connection.
  */
 export function breakAnswers(server: Server, faults: ConnectionFaults): void {
   const listeners = server.listeners("request") as RequestListener[];
@@ -91,7 +91,7 @@ export function breakAnswers(server: Server, faults: ConnectionFaults): void {
   });
 }
 
-/** Delays an answer from its first byte on, or cuts the connection in its place. */
+/** Delays an answer from its first byte on, or resets the connection instead. */
 function holdBack(hits: readonly Hit[], outgoing: ServerResponse): void {
   const isLost = findHit(hits, "answer-lost") !== undefined;
   let last: Promise<unknown> | undefined;
@@ -103,7 +103,7 @@ function holdBack(hits: readonly Hit[], outgoing: ServerResponse): void {
     if (isLost) outgoing.socket?.resetAndDestroy();
   }
 
-  /** Does what is asked of the response when it is the turn of that. */
+  /** Wraps a response method so that its calls run in order after the faults; they are dropped if the answer is lost. */
   function later(method: (...args: never[]) => unknown) {
     return (...args: unknown[]) => {
       last = (last ?? waitForFaults()).then(() => isLost || Reflect.apply(method, outgoing, args));
@@ -122,8 +122,8 @@ function holdBack(hits: readonly Hit[], outgoing: ServerResponse): void {
 }
 
 /**
- * Has the calls of a request answered by the node, with what the hits of single calls make of them. The first fault
- * that hits a call decides about it. `forward` sends a body to the node and gives the body of its answer.
+ * Returns the node's answers to the calls of a request, as modified by the faults of single calls. The first fault that
+ * hits a call decides. `forward` sends a body to the node and returns the body of its answer.
  */
 export async function answerCalls(
   { calls, isBatch }: Message,
@@ -139,7 +139,7 @@ export async function answerCalls(
   const answers: Answer[] = [];
   for (const { call, answer } of interceptions) {
     const own = call === undefined ? {} : left.shift();
-    // What the node has left unanswered stays so.
+    // Calls that the node did not answer stay unanswered.
     if (own !== undefined) answers.push(answer(own));
   }
   return write(answers);
@@ -163,7 +163,7 @@ async function intercept(
         return asSeenAt(seen > 0n ? seen : 0n, call);
       }
       case "receipt-of-another":
-        // Only a question for a receipt can be answered with one.
+        // Other calls do not return a receipt.
         if (call.method !== "eth_getTransactionReceipt") break;
         return receiptOfAnother(node, call, spec.disguised ?? false);
     }
@@ -173,9 +173,9 @@ async function intercept(
 
 /** The effect of a fault on one call. */
 type Interception = {
-  /** The call as the node is to get it; nothing where it is answered without the node. */
+  /** The call to send to the node; undefined if it is answered without the node. */
   call?: Call;
-  /** Makes the answer out of the node's. */
+  /** Derives the final answer from the node's. */
   answer(given: Answer): Answer;
 };
 
@@ -184,7 +184,7 @@ function answerWith({ id }: Call, answer: { result: unknown } | { error: unknown
   return { answer: () => ({ jsonrpc: "2.0", id, ...answer }) };
 }
 
-/** Lets a call through, and changes its result. */
+/** Sends a call to the node and changes its result. */
 function alterResult(call: Call, alter: (result: unknown) => unknown): Interception {
   return {
     call,
@@ -192,12 +192,12 @@ function alterResult(call: Call, alter: (result: unknown) => unknown): Intercept
   };
 }
 
-/** How many of the first and of the newest blocks are searched for another transaction. */
+/** How many of the first and of the newest blocks to search for another transaction. */
 const searched = 24n;
 
 /**
- * Answers with the receipt of another transaction of the chain; `disguised`, under the hash that was asked for. Where
- * the chain holds no other, there is no receipt.
+ * Answers with the receipt of another transaction; with `disguised`, under the requested hash. The result is null if no
+ * other transaction is found.
  */
 async function receiptOfAnother(node: LocalRpc, call: Call, disguised: boolean): Promise<Interception> {
   const [asked] = call.params;
@@ -207,7 +207,7 @@ async function receiptOfAnother(node: LocalRpc, call: Call, disguised: boolean):
   return alterResult(call, () => answered);
 }
 
-/** The hash of the newest other transaction among the blocks that are searched. */
+/** Returns the hash of another transaction in the searched blocks, preferring newer blocks. */
 async function findOther(node: LocalRpc, hash: unknown): Promise<unknown> {
   const head = readQuantity(await node.request("eth_blockNumber")) ?? 0n;
   const numbers = new Set<bigint>();
@@ -224,15 +224,15 @@ function transactionsOf(block: unknown): readonly unknown[] {
   return Array.isArray(transactions) ? transactions : [];
 }
 
-/** Tags for a block near the newest one. */
+/** Block tags at or near the head. */
 const tags: ReadonlySet<unknown> = new Set(["latest", "pending", "safe", "finalized"]);
 
-/** Answers of these say in which block something is. */
+/** Methods whose results name the block of a transaction. */
 const inBlocks: ReadonlySet<string> = new Set(["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
 
 /**
- * Has a node answer as if it had seen no block after `head`: what is asked about the newest block is asked about
- * that one, and what is in later blocks is not there yet. What is sent to it goes through.
+ * Makes a node answer as if it had seen no block after `head`: calls at the newest block become calls at `head`, and
+ * results from later blocks are removed. Transactions sent to it still go through.
  */
 function asSeenAt(head: bigint, call: Call): Interception {
   const { method, params } = call;

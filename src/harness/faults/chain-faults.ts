@@ -8,20 +8,20 @@ import { membersOf } from "../../util/json.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { ChainFaultSpec } from "./fault-spec.ts";
 
-/** How often blocks are replaced in which others got. */
+/** How often a reorganization is repeated if other blocks are mined meanwhile. */
 const mostTries = 5;
 
 type Undo = () => Promise<void>;
 
-/** The effect of a fault of a chain. */
+/** The effect of a chain fault. */
 export type ChainFault = {
-  /** How to end it: undefined for what has happened and is over. */
+  /** Ends the fault; undefined for momentary ones. */
   undo: Undo | undefined;
-  /** The transactions that it hit when it was set, by their hashes. */
+  /** The hashes of the transactions that it hit when it was set. */
   transactions: readonly Hex[];
 };
 
-/** The method whose calls are hit while a fault of a chain lasts, with `*` for any letters. */
+/** The RPC method whose calls count as hits while a chain fault lasts; `*` matches any characters. */
 export const hitMethods: Partial<Record<ChainFaultSpec["kind"], string>> = {
   "hold-blocks": "eth_sendRawTransaction*",
   "base-fee": "eth_sendRawTransaction*",
@@ -29,13 +29,14 @@ export const hitMethods: Partial<Record<ChainFaultSpec["kind"], string>> = {
 };
 
 /**
- * Gives what makes a chain do what chains do when they are in trouble; that resolves when it is so.
+ * Returns a function that sets a fault on the chain and resolves when it is in effect.
  *
- * @throws KitError (what this gives) when the chain is not in a state for it: not as deep as the reorganization, for instance.
+ * @throws KitError (from the returned function) if the state of the chain does not allow it, for instance if it has too
+ *   few blocks for a reorganization
  */
 export function createChainFaults(options: {
   chain: HarnessChain;
-  /** Whose gas money is taken by `empty-operator`. */
+  /** The accounts whose gas money `empty-operator` takes. */
   operators: readonly Address[];
 }): (spec: ChainFaultSpec) => Promise<ChainFault> {
   const { chain, operators } = options;
@@ -49,7 +50,7 @@ export function createChainFaults(options: {
       return () => chain.release();
     });
 
-  /** Those that wait for a block. */
+  /** Returns the hashes of pending and queued transactions. */
   async function waiting(): Promise<readonly Hex[]> {
     const { pending, queued } = membersOf(await node.request("txpool_content"));
     return [pending, queued]
@@ -71,9 +72,9 @@ export function createChainFaults(options: {
   }
 
   /**
-   * Anvil goes on mining while it replaces blocks, and then has one transaction in two of them, one in a block that changed
-   * nothing, or a number without a block. So nothing is mined meanwhile. The depth counts from where it stopped: counted
-   * from the head before, it could be more than anvil keeps states for.
+   * Mining is held during the reorganization. If anvil mined while replacing blocks, a transaction could end up in two
+   * blocks, or in a block without having any effect, or a block number could have no block. The depth counts from the head
+   * after mining has stopped; counted from an earlier head, it could exceed the states that anvil keeps.
    */
   async function reorganize(depth: number): Promise<readonly Hex[]> {
     await assertDepth(chain, depth);
@@ -81,7 +82,7 @@ export function createChainFaults(options: {
     const undo = isMining ? await hold() : undefined;
     try {
       if (isMining) await mineWhatWasTaken();
-      // Otherwise each one would leave the chain's time behind by the blocks that it replaces, for ever.
+      // Otherwise each reorganization would permanently set the chain's clock back by the blocks that it replaces.
       return await chain.keepTime(() => replaceNewest(isMining ? depth + 1 : depth));
     } catch (error) {
       throw error instanceof RpcRefusal && error.message.includes("data unavailable")
@@ -93,8 +94,9 @@ export function createChainFaults(options: {
   }
 
   /**
-   * Anvil mines as many blocks as it replaces: where the head is another one afterwards, a block came in between after all. Then they
-   * are replaced once more, and one more where that may go: what anvil keeps as the state of the last block that stayed may be of then.
+   * Anvil mines as many blocks as it replaces, so if the head's number differs afterwards, another block was mined in between.
+   * Then the blocks are replaced again, going one block deeper unless that is the newest mark: the state that anvil keeps
+   * for the last remaining block may be from that moment.
    */
   async function replaceNewest(depth: number): Promise<readonly Hex[]> {
     const transactions = new Set<Hex>();
@@ -112,13 +114,13 @@ export function createChainFaults(options: {
   }
 
   /**
-   * anvil still mines the transactions that it took from its pool before mining was stopped, maybe in several blocks, after
-   * that call was answered. So this waits until the head has stood still for a while, and a last block, to be replaced too,
-   * waits for one that may be in the making.
+   * Even after the call that stops mining has returned, anvil mines the transactions already taken from its pool, maybe in
+   * several blocks. So this waits until the head has not moved for a while. It then mines one last block, which waits for
+   * any block still in progress and is replaced too.
    */
   async function mineWhatWasTaken(): Promise<void> {
     let head = await headOf();
-    // Whoever mines by hand meanwhile, without end, must not keep the fault from happening.
+    // Bounded, so that a client that keeps mining by hand cannot prevent the fault.
     for (let looks = 0, still = 0; still < 5 && looks < 500; looks++) {
       await sleep(10);
       const next = await headOf();
@@ -160,7 +162,7 @@ export function createChainFaults(options: {
   };
 }
 
-/** Lets faults of one kind overlap: the last one to end puts back what the first one found, in whatever order. */
+/** Lets faults of one kind overlap: the last one to end restores what the first one found, in any order. */
 function createOverlap(): (begin: () => Promise<Undo>) => Promise<Undo> {
   let active = 0;
   let putBack: Undo = async () => {};
@@ -197,7 +199,7 @@ function stateGone({ network }: HarnessChain, depth: number, cause: RpcRefusal):
   });
 }
 
-/** Blocks from before the last snapshot stay: without its block, the chain could not be put back any more. */
+/** Blocks before the latest snapshot must stay: without its block, the chain could not be restored. */
 async function assertDepth({ node, network, newestMark }: HarnessChain, depth: number): Promise<void> {
   const head = Number(readQuantity(await node.request("eth_blockNumber")) ?? 0n);
   const mined = Math.max(0, head - newestMark());
@@ -210,8 +212,8 @@ async function assertDepth({ node, network, newestMark }: HarnessChain, depth: n
 }
 
 /**
- * Fixes the base fee from the next block on, which is mined at once unless blocks are held. Of several the one set last
- * counts; when the last of them ends, the chain decides again, from the fee that the first one found.
+ * Fixes the base fee from the next block on, which is mined immediately unless blocks are held. If there are several such
+ * faults, the latest wins. When the last one ends, the base fee floats again, starting from the fee before the first.
  */
 function createBaseFees(chain: HarnessChain): (wei: bigint) => Promise<Undo> {
   const fixed: { wei: bigint }[] = [];

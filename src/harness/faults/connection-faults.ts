@@ -2,10 +2,9 @@ import type { FaultHit } from "../../observe/channels/channels.ts";
 import { isObject, parseJson } from "../../util/json.ts";
 import { type ConnectionFaultSpec, matcherOf } from "./fault-spec.ts";
 
-/** One call of a JSON-RPC request, as it came: nothing of it is lost when it is sent on. */
+/** One call of a JSON-RPC request. Other fields are kept when it is forwarded. */
 export type Call = { readonly method: string; readonly params: readonly unknown[]; readonly id?: unknown };
 
-/** One answer to a call. */
 export type Answer = {
   readonly jsonrpc?: unknown;
   readonly id?: unknown;
@@ -13,10 +12,10 @@ export type Answer = {
   readonly error?: unknown;
 };
 
-/** A JSON-RPC request: its calls, and whether they came as a batch. */
+/** A JSON-RPC request, single or batch. */
 export type Message = { calls: readonly Call[]; isBatch: boolean };
 
-/** Reads a request; undefined when it is not JSON-RPC. */
+/** Reads a request; undefined if it is not JSON-RPC. */
 export function readMessage(text: string): Message | undefined {
   const parsed = parseJson(text);
   const isBatch = Array.isArray(parsed);
@@ -31,7 +30,7 @@ export function readMessage(text: string): Message | undefined {
   return { calls, isBatch };
 }
 
-/** Reads the answers to calls, in the order of the calls; undefined where there is none. */
+/** Reads the answers to calls, in the order of the calls; undefined for calls without an answer. */
 export function readAnswers(text: string, calls: readonly Call[]): readonly (Answer | undefined)[] {
   const parsed = parseJson(text);
   const entries: readonly unknown[] = Array.isArray(parsed) ? parsed : [parsed];
@@ -44,24 +43,24 @@ export function readAnswers(text: string, calls: readonly Call[]): readonly (Ans
 
 export type ConnectionFault = {
   readonly spec: ConnectionFaultSpec;
-  /** How often it has hit: calls for faults of single calls, HTTP requests for the others. */
+  /** The number of hits: calls for faults of single calls, HTTP requests for all others. */
   readonly fired: number;
-  /** True if it can hit no more, since it was for so many calls or requests. */
+  /** True if it has hit as often as requested and will not hit again. */
   readonly usedUp: boolean;
-  /** Aborts when the fault is removed: what it holds back goes on. */
+  /** Aborts when the fault is removed, which releases everything that it holds back. */
   readonly removed: AbortSignal;
 };
 
-/** A fault that hits an HTTP request, and which of its calls by their places in the batch. */
+/** A fault that hits an HTTP request, and the indexes in the batch of the calls that it hits. */
 export type Hit = { fault: ConnectionFault; calls: ReadonlySet<number> };
 
-/** The calls that a fault hit: those it is for, and all of the HTTP request. */
+/** The methods that a fault hit, and all calls of the HTTP request. */
 export type HitReport = Pick<FaultHit, "methods" | "calls">;
 
 /** The faults of one connection, in the order in which they were set. */
 export type ConnectionFaults = ReturnType<typeof createConnectionFaults>;
 
-/** Faults of these kinds hit single calls of a batch; all others the HTTP request as a whole. */
+/** Faults of these kinds hit single calls of a batch; all others hit the HTTP request as a whole. */
 const ofSingleCalls: ReadonlySet<ConnectionFaultSpec["kind"]> = new Set([
   "error",
   "stale-head",
@@ -74,12 +73,12 @@ export function createConnectionFaults() {
   const watchers = new Set<(calls: readonly Call[]) => void>();
 
   return {
-    /** True if any of them may still hit. */
+    /** True if any fault may still hit, or calls are watched. */
     get armed() {
       return [...active.keys()].some(({ usedUp }) => !usedUp) || watchers.size > 0;
     },
 
-    /** Reports HTTP requests with calls of a method, which may have `*` in it, and changes nothing. Gives what ends that. */
+    /** Reports HTTP requests with calls to a method, which may contain `*`, without changing them. Returns how to stop. */
     watch(method: string, onCalls: (report: HitReport) => void) {
       const matches = matcherOf(method);
       const watcher = (calls: readonly Call[]) => {
@@ -126,7 +125,7 @@ export function createConnectionFaults() {
       removals.delete(fault);
     },
 
-    /** Counts an HTTP request with these calls; gives what hits it. */
+    /** Counts an HTTP request with these calls and returns the faults that hit it. */
     take(calls: readonly Call[]) {
       for (const watcher of watchers) watcher(calls);
       const hits: Hit[] = [];

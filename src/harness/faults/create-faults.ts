@@ -24,12 +24,12 @@ import {
 import { type ConnectionFaultSpec, type FaultSpec, facilitatorPlace, readFaultSpec } from "./fault-spec.ts";
 import type { FaultBoard, FaultReport } from "./faults.ts";
 
-/** A proxy on loopback in front of one node. Disposing of it ends it, and every connection through it. */
+/** A loopback proxy in front of one node. Disposing of it closes it and every connection through it. */
 export type FaultProxy = Awaited<ReturnType<typeof createFaultProxy>>;
 
-/** A JSON-RPC request that went through a proxy, with what the node answered to each call. Times in milliseconds. */
+/** A JSON-RPC request that went through a proxy, with the node's answer to each call. Times are in milliseconds. */
 export type ProxiedExchange = {
-  /** Since the epoch. */
+  /** Milliseconds since the epoch. */
   at: number;
   tookMs: number;
   calls: readonly ProxiedCall[];
@@ -38,7 +38,7 @@ export type ProxiedExchange = {
 export type ProxiedCall = {
   method: string;
   params: readonly unknown[];
-  /** Neither result nor error where the node was not asked, or gave no answer. */
+  /** Has neither result nor error if the node was not asked or did not answer. */
   answer: { result?: unknown; error?: unknown };
   /** The kinds of the faults that hit it. */
   faults: readonly string[];
@@ -52,9 +52,9 @@ export type FaultProxyOptions = {
 };
 
 /**
- * Starts a proxy that does to the JSON-RPC between a service and a node what networks and providers do. Without a
- * fault, bytes go through as they are. It listens at the node's own address, so that no web page finds it that does not
- * find the node.
+ * Starts a proxy that breaks the JSON-RPC between a service and a node as real networks and providers do. Without a
+ * fault, requests pass unchanged. It listens on the node's own host, so that web pages can reach it only if they can
+ * reach the node.
  *
  * @example
  * await using proxy = await createFaultProxy({ target: chain.rpcUrl });
@@ -94,12 +94,12 @@ export async function createFaultProxy({ target, onExchange }: FaultProxyOptions
   const relay = createHttpRelay({
     target: () => to,
     ...(onExchange === undefined && { reads: () => faults.armed }),
-    // A node that is gone looks to the service as it would without a proxy between them.
+    // To the service, a dead node looks the same as without a proxy.
     answer: (incoming, outgoing) => void exchange(incoming, outgoing).catch(() => outgoing.socket?.destroy()),
   });
   return {
     url: `http://${to.host}:${await listenOnLoopback(relay.server, { host: to.host })}`,
-    /** The faults of the connection through it; nothing is wrong with one that has none. */
+    /** The faults of the connection; none at first. */
     faults,
     [Symbol.asyncDispose]: relay.close,
   };
@@ -117,22 +117,22 @@ function describeCalls({ calls }: Message, answered: string, hits: readonly Hit[
 
 type Listed = { report(): FaultReport; undo(): Promise<void> | void };
 
-/** Chains with the proxies before their nodes. */
+/** Chains with the proxies in front of their nodes, by network. */
 type ProxiedChains = Record<string, { chain: HarnessChain; proxy: FaultProxy }>;
 
-/** Sets faults between the service and the nodes of these chains, and on the chains themselves. */
+/** Creates the board that sets faults on the chains and on the connections between the service and their nodes. */
 export function createFaults(options: {
   networks: Readonly<ProxiedChains>;
-  /** Faults of requests to the facilitator. */
+  /** The faults of requests to the facilitator. */
   facilitator?: ConnectionFaults;
-  /** Whose gas money `empty-operator` takes. */
+  /** The accounts whose gas money `empty-operator` takes. */
   operators: readonly Address[];
-  /** Of the service that the faults hit; names it on the channel `fault`. */
+  /** Identifies the service under test on the channel `fault`. */
   serviceId: string;
 }): FaultBoard {
   const { networks, facilitator = createConnectionFaults(), operators, serviceId } = options;
   const listed = new Map<string, Listed>();
-  /** Faults of chains that are being set, and will be listed. */
+  /** Chain faults that are still being set, and may be listed soon. */
   const beginning = new Set<Promise<unknown>>();
   const onChains = new Map<NetworkName, ReturnType<typeof createChainFaults>>();
   for (const { chain } of Object.values(networks)) {
@@ -152,7 +152,7 @@ export function createFaults(options: {
     }));
   }
 
-  /** Sets a fault of a connection, which specs of chains are not. */
+  /** Sets a connection fault. `spec` must not be a chain fault. */
   function addTo(faults: ConnectionFaults, spec: FaultSpec): FaultReport {
     const id = `${++lastId}`;
     const fault = faults.add(spec as ConnectionFaultSpec, (hit) => publishHit(spec, id, hit));
@@ -229,7 +229,7 @@ export function createFaults(options: {
   };
 }
 
-/** Puts a proxy before the node of each chain. */
+/** Starts a proxy in front of each chain's node, and the fault board on top. */
 export async function startFaults(
   chains: readonly HarnessChain[],
   serviceId: string,
@@ -253,11 +253,11 @@ export async function startFaults(
   });
   return {
     faults,
-    /** Has requests that come to this server end as faults of the facilitator have it. */
+    /** Applies the facilitator's faults to requests to this server. */
     breakAnswers: (server: Server) => breakAnswers(server, facilitator),
-    /** Where the service finds a chain: at the proxy before its node. */
+    /** The RPC URL of a chain for the service: the proxy in front of its node. */
     serviceRpcUrl: ({ network, rpcUrl }: HarnessChain) => networks[network.name]?.proxy.url ?? rpcUrl,
-    /** Ends all faults before the service is replaced. */
+    /** Ends all faults; call it before the service is replaced. */
     beforeReset: () => faults.clear(),
     async close() {
       for (const { proxy } of Object.values(networks)) await proxy[Symbol.asyncDispose]();

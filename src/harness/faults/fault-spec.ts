@@ -5,10 +5,10 @@ import { parseUint256 } from "../../protocol/wire-values.ts";
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { quote } from "../../util/text.ts";
 
-/** The name that faults between a shop and the facilitator use in place of a network; `method` is then the route. */
+/** The `network` of faults between shops and the facilitator; their `method` is the route. */
 export const facilitatorPlace = "facilitator";
 
-/** The kinds of faults there. */
+/** The kinds of faults that can be set on the facilitator. */
 const facilitatorKinds: ReadonlySet<string> = new Set<FaultSpec["kind"]>([
   "answer-lost",
   "delay",
@@ -18,12 +18,12 @@ const facilitatorKinds: ReadonlySet<string> = new Set<FaultSpec["kind"]>([
   "hang",
 ]);
 
-/** The routes that such faults can hit. */
+/** The routes that facilitator faults can hit. */
 export const facilitatorRoutes = ["verify", "settle", "supported"];
 
 const network = z.string("is not the name of a network");
 
-/** Which calls a fault of the connection hits: every one unless a field narrows it. */
+/** Selects the calls that a connection fault hits; all by default. */
 const matchFields = {
   method: z
     .string("is not the name of a method")
@@ -38,7 +38,7 @@ const matchFields = {
 export const matchNames: ReadonlySet<string> = new Set(Object.keys(matchFields));
 
 /*
- * The one table of faults. Their descriptions, and those of their fields, are what the command line and the studio show.
+ * The table of all faults. The command line and the studio show the descriptions of faults and fields.
  */
 
 /** Faults of the connection between the service and a node. */
@@ -86,7 +86,7 @@ const chainSpecs = [
       .optional()
       .describe("which transaction (default all that wait)"),
   }),
-  // Nodes of the harness keep 64 states.
+  // The nodes of the harness keep 64 states.
   onChain("reorg", "the newest blocks are replaced by empty ones; their transactions are gone", {
     depth: whole(1, 63).describe("how many blocks"),
   }),
@@ -103,7 +103,7 @@ const chainSpecs = [
   onChain("empty-operator", "the operator has no gas money until the fault is removed"),
 ] as const;
 
-/** Faults that happen once and are over then: there is nothing to list, or to end. */
+/** Faults that happen once: there is nothing to list or to remove. */
 const momentary: ReadonlySet<FaultKind> = new Set<FaultKind>(["drop", "reorg"]);
 
 /** Returns true if a fault of this kind lasts until it is removed. */
@@ -116,18 +116,18 @@ const chainSpec = z.discriminatedUnion("kind", chainSpecs);
 
 export type ConnectionFaultSpec = z.infer<typeof connectionSpec>;
 export type ChainFaultSpec = z.infer<typeof chainSpec>;
-/** A fault, as data: what the control routes and the command line take. */
+/** A fault, as data. Accepted by the control routes and the command line. */
 export type FaultSpec = ConnectionFaultSpec | ChainFaultSpec;
 export type FaultKind = FaultSpec["kind"];
 
 /**
- * Which calls a fault of the connection hits.
- * - `method`: of which method, in which `*` stands for any letters: `eth_sendRawTransaction*`; by default of any.
- * - `nth`: starting with the Nth match since the fault was set; by default the first.
- * - `times`: how many; by default one where `nth` is given, and all otherwise.
+ * Selects the calls that a connection fault hits.
+ * - `method`: the method, such as `eth_sendRawTransaction*` (`*` matches any characters); any by default.
+ * - `nth`: the first match to hit, counted from when the fault was set; 1 by default.
+ * - `times`: how many matches to hit; one by default if `nth` is given, otherwise all.
  *
- * Faults of single calls (`error`, `staleHead`, `receiptOfAnother`) count calls. The others hit a whole HTTP request,
- * and count requests with such a call in them.
+ * Faults of single calls (`error`, `staleHead`, `receiptOfAnother`) count calls. All others hit a whole HTTP request and
+ * count the requests with a matching call.
  */
 export type CallMatch = Pick<ConnectionFaultSpec, "method" | "nth" | "times">;
 
@@ -135,7 +135,7 @@ const specs = [...connectionSpecs, ...chainSpecs];
 
 export type FaultPlace = "node" | "chain" | "facilitator";
 
-/** The table of faults, to be shown: what each does, and where it can be set. */
+/** The schema of each kind of fault, with the places where it can be set. */
 export const faultTable = specs.map((schema) => {
   const kind = schema.shape.kind.value;
   const isOfChain = chainSpecs.some(({ shape }) => shape.kind.value === kind);
@@ -146,10 +146,10 @@ export const faultTable = specs.map((schema) => {
       : ["node"];
   return { kind, schema, places };
 });
-/** Every kind of fault, as data names it. */
+/** The `kind` of every fault. */
 export const faultKinds: readonly FaultKind[] = specs.map(({ shape }) => shape.kind.value);
 
-/** The accepted values of each field. */
+/** An example value for each field. */
 export const examples: Readonly<Record<string, string>> = {
   network: "base",
   kind: "answer-lost",
@@ -172,8 +172,8 @@ export const examples: Readonly<Record<string, string>> = {
 /**
  * Reads a fault from data.
  *
- * @param names of the networks that there are; the built-in ones by default
- * @throws ConfigurationError with everything that is wrong with it.
+ * @param names the known networks; the built-in ones by default
+ * @throws ConfigurationError listing everything that is wrong with it.
  */
 export function readFaultSpec(raw: unknown, names: readonly string[] = networkNames): FaultSpec {
   const named = z.looseObject({ kind: z.unknown() }).safeParse(raw).data?.kind;
@@ -208,18 +208,18 @@ export function readFaultSpec(raw: unknown, names: readonly string[] = networkNa
   ]);
 }
 
-/** Says what is missing, or what is wrong about a value. */
+/** Says that a value is missing, or what is wrong with it. */
 function describe(value: unknown, { path, message }: z.core.$ZodIssue): string {
   if (path.length === 0) return message;
   return value === undefined ? "is needed" : `${shown(value)}${message}`;
 }
 
-/** A value in front of what is wrong with it, where it can be shown in a word. */
+/** Returns a value to put before its problem; empty unless it is a string or a number. */
 function shown(value: unknown): string {
   return typeof value === "string" ? `${quote(value)} ` : typeof value === "number" ? `${value} ` : "";
 }
 
-/** Further problems of a fault of an unknown kind. */
+/** Finds the other problems of a fault whose kind is unknown. */
 const unknownKind = z.looseObject(
   { network, kind: z.never(`is not one of ${faultKinds.join(", ")}`), ...matchFields },
   "is not an object",
@@ -246,9 +246,9 @@ function onChain<const K extends string, Shape extends z.core.$ZodLooseShape = o
   return z.strictObject({ network, kind: z.literal(kind), ...shape }).describe(means);
 }
 
-/** Returns true if a method is meant by a pattern, in which `*` stands for any letters. */
+/** Returns a predicate for the methods that match a pattern, in which `*` stands for any characters. */
 export function matcherOf(pattern = "*"): (method: string) => boolean {
-  // Several in a row mean no more than one, and would take for ever to rule out.
+  // Collapse runs of `*`: they mean the same as one, but could backtrack forever.
   const whole = new RegExp(`^${pattern.replaceAll(/\*+/g, ".*")}$`);
   return (method) => whole.test(method);
 }

@@ -17,46 +17,46 @@ import {
   readFaultSpec,
 } from "./fault-spec.ts";
 
-/** A fault that is set. Disposing of it ends it. */
+/** An active fault. Disposing of it removes it. */
 export type Fault = AsyncDisposable & {
   readonly id: string;
-  /** Ends the fault; requests that it has kept waiting go on. Can be called again. */
+  /** Ends the fault; requests that it holds back continue. Can be called again. */
   remove(): Promise<void>;
 };
 
-/** The actions on the JSON-RPC between the service and a node. */
+/** Sets faults on the JSON-RPC between the service and a node. */
 export type ConnectionFaultSetter = {
-  /** The node gets the request, and the connection is reset in the place of its answer. */
+  /** The node gets the request, but the connection is reset instead of returning its answer. */
   answerLost(): Promise<Fault>;
-  /** The node gets the request at once, and the service its answer `ms` milliseconds late. */
+  /** The node gets the request immediately; the service gets the answer `ms` milliseconds late. */
   delay(ms: number): Promise<Fault>;
-  /** HTTP 429 with a Retry-After of one second, unless another is given. The node gets nothing. */
+  /** Answers HTTP 429 with a Retry-After of one second by default. The node gets nothing. */
   rateLimited(options?: { retryAfterSeconds?: number }): Promise<Fault>;
   /** The connection is reset. The node gets nothing. */
   reset(): Promise<Fault>;
-  /** The call is answered with a JSON-RPC error. The node does not get it. */
+  /** Answers the call with a JSON-RPC error. The node does not get it. */
   error(code: number, message: string): Promise<Fault>;
-  /** Something that is not JSON: an HTML page, which comes without the node; or, `cut-off`, the first half of the node's answer. */
+  /** Answers with invalid JSON: an HTML page, without asking the node, or (`cut-off`) the first half of the node's answer. */
   malformed(form?: "html" | "cut-off"): Promise<Fault>;
-  /** Answers calls about the newest block as they were that many blocks ago; later receipts are missing. */
+  /** Answers calls about the newest block as of that many blocks ago; later receipts are missing. */
   staleHead(blocks: number): Promise<Fault>;
-  /** HTTP with this status, from 400 to 599. The node gets nothing. */
+  /** Answers with this HTTP status, from 400 to 599. The node gets nothing. */
   status(status: number): Promise<Fault>;
-  /** No answer, ever, until the fault is removed: then the connection is reset. The node gets nothing. */
+  /** Never answers. When the fault is removed, the connection is reset. The node gets nothing. */
   hang(): Promise<Fault>;
   /**
-   * `eth_getTransactionReceipt` gives the receipt of another transaction; `disguised`, under the hash that was asked
-   * for. There is none where the chain has no other transaction in its first and its newest 24 blocks.
+   * Answers `eth_getTransactionReceipt` with the receipt of another transaction; with `disguised`, under the requested
+   * hash. Answers null if there is no other transaction in the chain's first 24 and newest 24 blocks.
    */
   receiptOfAnother(options?: { disguised?: boolean }): Promise<Fault>;
 };
 
-/** Which requests to the facilitator a fault hits. */
+/** Selects the requests to the facilitator that a fault hits. */
 export type FacilitatorMatch = Pick<CallMatch, "nth" | "times"> & {
   operation?: "verify" | "settle" | "supported";
 };
 
-/** The actions on the HTTP between a shop and the facilitator. With `answerLost` and `delay` the facilitator does its work. */
+/** Sets faults on the HTTP between shops and the facilitator. With `answerLost` and `delay`, the request is still processed. */
 export type FacilitatorFaultSetter = Pick<
   ConnectionFaultSetter,
   "answerLost" | "delay" | "rateLimited" | "reset" | "status" | "hang"
@@ -65,43 +65,43 @@ export type FacilitatorFaultSetter = Pick<
 export type ChainFaultSetter = {
   /** Nothing is mined until the fault is removed. */
   holdBlocks(): Promise<Fault>;
-  /** Takes a transaction that waits to be mined, or all of them, out of the node. */
+  /** Removes a pending transaction, or all of them, from the node's pool. */
   drop(hash?: Hex): Promise<void>;
-  /** Replaces the newest `depth` blocks, from 1 to 63, by empty ones. Their transactions are gone. */
+  /** Replaces the newest `depth` blocks (1 to 63) with empty ones. Their transactions are gone. */
   reorg(depth: number): Promise<void>;
   /**
-   * Sets the base fee, in wei per gas, from the next block on, which is mined at once unless blocks are held. Blocks come
-   * once a second meanwhile, each with that fee; with a seed they come with the transactions, and the fee falls by up to an
-   * eighth with each. Of several the one set last counts. Removed, it is what it was.
+   * Sets the base fee, in wei per gas, from the next block on. That block is mined immediately unless blocks are held.
+   * Meanwhile a block with that fee is mined every second. With a seed, blocks are mined only with transactions, and each
+   * lowers the fee by up to an eighth. The latest fault of this kind wins; removing the last one restores the old fee.
    */
   baseFee(wei: bigint): Promise<Fault>;
-  /** Takes the gas money of the operator; removed, it has again what it had. */
+  /** Sets the operator's gas money to zero; removing the fault restores it. */
   emptyOperator(): Promise<Fault>;
 };
 
-/** Trouble with chains, and with the way to them, for a service that has to cope. */
+/** Injects failures into the chains and the connections around the service. */
 export type Faults<N extends NetworkName = NetworkName> = {
   /**
-   * The connection between the service and the node of a network, or only some calls on it. Tests and other clients
-   * of the node are not touched.
+   * Breaks the connection between the service and the node of a network, or only some calls on it. Tests and other
+   * clients of the node are not affected.
    *
-   * @throws ConfigurationError (from each fault) with everything that is wrong with its arguments
+   * @throws ConfigurationError (from each fault) listing everything that is wrong with its arguments
    *
    * @example
    * await harness.faults.on("base", { method: "eth_sendRawTransaction*", nth: 2 }).answerLost();
    */
   on(network: N, match?: CallMatch): ConnectionFaultSetter;
   /**
-   * The way between a shop and the facilitator: for all of its callers, `harness.pay` among them.
+   * Breaks the connection between the facilitator and its callers, including `harness.pay`.
    *
-   * @param match `operation`: at which route; by default at each. `nth` and `times` count requests, as in {@link CallMatch}.
+   * @param match `operation`: the route; all by default. `nth` and `times` count requests, as in {@link CallMatch}.
    *
    * @example
    * await harness.faults.onFacilitator({ operation: "settle", nth: 1 }).answerLost();
    */
   onFacilitator(match?: FacilitatorMatch): FacilitatorFaultSetter;
   /**
-   * A chain itself, for all of its clients.
+   * Sets faults on a chain itself; they affect all of its clients.
    *
    * @example
    * const held = await harness.faults.chain("base").holdBlocks();
@@ -109,23 +109,23 @@ export type Faults<N extends NetworkName = NetworkName> = {
    * await held.remove();
    */
   chain(network: N): ChainFaultSetter;
-  /** The active faults, oldest first, with the number of their hits. */
+  /** Returns the active faults with their number of hits, oldest first. */
   list(): Promise<readonly FaultReport[]>;
   clear(): Promise<void>;
 };
 
-/** Which calls of a connection may be named; what each may be is read with the fault. */
+/** The fields of a match. Those marked `anything` are validated together with the fault. */
 const calls: WantedOptions = { method: anything, nth: anything, times: anything };
 const requests: WantedOptions = { operation: oneOf(facilitatorRoutes), nth: anything, times: anything };
 
-/** The faults of a board, as methods. */
+/** Wraps a fault board in typed methods. */
 export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Faults<N> {
   async function set(spec: FaultSpec): Promise<Fault> {
     const { id } = await board.add(spec);
     const remove = async () => void (await board.remove(id));
     return { id, remove, [Symbol.asyncDispose]: remove };
   }
-  /** `check` refuses what the calls to be hit are given as. */
+  /** `check` throws if the match is invalid. */
   function onConnection(network: NetworkName, match: CallMatch, check: () => void): ConnectionFaultSetter {
     async function setOn(spec: Unplaced<ConnectionFaultSpec>, wanted?: WantedOptions, given: object = {}) {
       check();
@@ -168,46 +168,46 @@ export function createFaultSetters<N extends NetworkName>(board: FaultBoard): Fa
   };
 }
 
-/** A spec without its network and its calls. */
+/** A spec without its network and match fields. */
 type Unplaced<Spec> = Spec extends unknown ? Omit<Spec, "network" | keyof CallMatch> : never;
 
 /**
- * A fault, how often it has hit, and the id by which it is removed. One of a chain has hit when it was set, and with each
- * request of the service that it concerns.
+ * A fault with the number of its hits and the id to remove it by. A chain fault counts one hit when it is set, and one for
+ * each request of the service that it affects.
  */
 export type FaultReport = FaultSpec & {
   id: string;
   fired: number;
-  /** Where it has hit as often as it was to, and will not again. */
+  /** Set if it has hit as often as requested and will not hit again. */
   usedUp?: true;
 };
 
-/** The faults of a running harness, as data: what its API, its control routes and the command line share. */
+/** The faults of a running harness, as data. Shared by its API, the control routes and the command line. */
 export type FaultBoard = {
   /**
-   * Sets a fault. What happens at once and is over then, as a reorganization, is not listed.
+   * Sets a fault. Momentary faults, such as a reorganization, are not listed.
    *
-   * @throws ConfigurationError with everything that is wrong with the spec.
+   * @throws ConfigurationError listing everything that is wrong with the spec.
    */
   add(spec: unknown): Promise<FaultReport>;
   list(): Promise<readonly FaultReport[]>;
-  /** Ends a fault; whether there was one. Requests that it has kept waiting go on. */
+  /** Ends a fault; returns false if there is none with this id. Requests that it holds back continue. */
   remove(id: string): Promise<boolean>;
-  /** Ends all of them, the last one first. */
+  /** Ends all faults, newest first. */
   clear(): Promise<void>;
 };
 
 const numbered = z.looseObject({ id: z.string(), fired: z.int(), usedUp: z.literal(true).optional() });
 
-/** Reads the report of a fault from another process. Throws what is wrong with it. */
+/** Reads a fault report from another process. Throws if it is malformed. */
 export function readFaultReport(raw: unknown): FaultReport {
   const { id, fired, usedUp, ...spec } = numbered.parse(raw);
-  // The other process knows its networks.
+  // Accept any network name: only the other process knows its networks.
   const names = typeof spec.network === "string" ? [spec.network] : [];
   return { ...readFaultSpec(spec, names), id, fired, ...(usedUp && { usedUp }) };
 }
 
-/** The JSON Schema of a field. */
+/** The JSON Schema of a fault's field. */
 const property = z.object({
   type: z.enum(["integer", "string", "boolean"]),
   description: z.string(),
@@ -222,7 +222,7 @@ const document = z.object({
   required: z.array(z.string()),
 });
 
-/** Every kind of fault with its fields, from the table by which faults are read. */
+/** Describes every kind of fault with its fields, generated from the fault table. */
 export function describeFaults(): FaultForm {
   const kinds = faultTable.map(({ kind, schema, places }) => {
     const { description, properties, required } = document.parse(z.toJSONSchema(schema, { io: "input" }));
@@ -247,7 +247,7 @@ export function describeFaults(): FaultForm {
   return { kinds, facilitatorRoutes };
 }
 
-/** The meaning of a field, after the kinds that have it: of all that can be matched, after none. */
+/** Describes a field, prefixed with the kinds that have it; without a prefix for match fields. Empty if unknown. */
 export function describeField(name: string): string {
   const { kinds } = describeFaults();
   const having = kinds.flatMap(({ kind, fields }) =>

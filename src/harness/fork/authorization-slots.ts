@@ -5,21 +5,21 @@ import { membersOf } from "../../util/json.ts";
 import { accountSlot, nestedSlot, slotWithin } from "../setup/storage-slots.ts";
 
 /**
- * Which storage slots of a token say whether an authorization is used, found from the calls that were seen. A recording
- * cannot hold those: their keys come from random nonces, which every payment chooses anew. What was
- * signed after the recording cannot be used on the recorded chain, so the answer is known all the same.
+ * The storage slots of a token that hold authorization states, derived from the calldata seen so far. A recording cannot
+ * hold them, because their keys come from nonces that are random for each payment. But an authorization signed after the
+ * recording cannot be used on the recorded chain, so the answer is known anyway.
  */
 export type AuthorizationSlots = {
-  /** Notes the calldata of a call or transaction: each pair of an address and a word in it may be an authorization. */
+  /** Adds the calldata of a call or transaction. Each pair of an address and a word in it may be an authorization. */
   note(calldata: Hex): void;
-  /** Returns true if a slot belongs to an authorization that was noted. */
+  /** Returns true if a slot belongs to an authorization in the calldata seen so far. */
   has(slot: bigint): boolean;
 };
 
-/** How many calls are remembered until they are needed: those of some thousand payments under way. */
+/** How many calls are kept until they are needed; enough for a few thousand payments in flight. */
 const mostNoted = 10_000;
 
-/** @param mappingSlot where the token keeps `mapping(address authorizer => mapping(bytes32 nonce => …))` */
+/** @param mappingSlot the slot of the token's `mapping(address authorizer => mapping(bytes32 nonce => …))` */
 export function createAuthorizationSlots(mappingSlot: bigint): AuthorizationSlots {
   const slots = new Set<bigint>();
   let noted: Hex[] = [];
@@ -29,7 +29,7 @@ export function createAuthorizationSlots(mappingSlot: bigint): AuthorizationSlot
       if (noted.length > mostNoted) noted = noted.slice(-mostNoted / 2);
     },
     has(slot) {
-      // Only now: most calldata is never asked about.
+      // Computed lazily: most calldata is never needed.
       for (const calldata of noted) addSlotsOf(calldata, mappingSlot, slots);
       noted = [];
       return slots.has(slot);
@@ -46,13 +46,16 @@ function addSlotsOf(calldata: Hex, mappingSlot: bigint, slots: Set<bigint>): voi
   }
 }
 
-/** Amounts, times and offsets are smaller, and no key has an address with so many zeros. */
+/** Amounts, times and offsets are smaller, and no real account has an address with that many leading zeros. */
 function isAddressWord(word: string): boolean {
   const value = BigInt(`0x${word}`);
   return value >= 1n << 96n && value < 1n << 160n;
 }
 
-/** The words behind the selector, and behind that of a call within it, as of a wallet that is deployed first; each once. */
+/**
+ * The distinct 32-byte words after the selector, at both alignments: also those of a call nested in the calldata, whose own
+ * selector shifts its words by 4 bytes (as when a wallet is deployed first).
+ */
 function wordsOf(calldata: Hex): ReadonlySet<string> {
   const digits = calldata.slice(10).toLowerCase();
   const selectorDigits = 8;
@@ -61,15 +64,15 @@ function wordsOf(calldata: Hex): ReadonlySet<string> {
   );
 }
 
-/** Always the same, so that a recording holds what is asked for it. */
+/** Fixed, so that a recording holds the answers for it. */
 const exampleNonce: Hex = `0x${"402".padStart(64, "0")}`;
 
-/** Tokens have a few dozen slots before their mappings, and gaps of 50 for what they inherit from. */
+/** Tokens have a few dozen slots before their mappings, plus gaps of 50 slots for each base contract. */
 const lastSlot = 1_000n;
 
 /**
- * In which slot a token keeps the states of its authorizations, found by watching which storage a look-up of an account reads.
- * Undefined when it is kept in another way than Solidity's mapping of mappings.
+ * Finds the slot of a token's mapping of authorization states by watching which storage a lookup for an account reads.
+ * Undefined if the states are not in a Solidity mapping of mappings.
  */
 export async function findMappingSlot(
   rpc: LocalRpc,

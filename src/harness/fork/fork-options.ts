@@ -5,28 +5,28 @@ import type { NodeFork } from "../nodes/nodes.ts";
 import type { AuthorizationSlots } from "./authorization-slots.ts";
 
 export type ForkOption =
-  /** A JSON-RPC URL of the network; its newest block. */
+  /** A JSON-RPC URL of the network; forks from the newest block. */
   | string
   | {
       url: string;
       /** The block to fork from; the newest by default. Older ones need an archive node. */
       blockNumber?: number | bigint | undefined;
-      /** A file to write a recording to when the harness closes: everything that was asked of the network. */
+      /** The file to write a recording to when the harness closes: all requests to the network and their answers. */
       recordTo?: string | undefined;
     }
-  /** A file that `x402-kit fork record`, or `recordTo`, has written. Needs no network. */
+  /** A file written by `x402-kit fork record` or `recordTo`. Needs no network. */
   | { recording: string };
 
-/** The sources of forks, each network at most once. */
+/** The fork source of each network. */
 export type ForkOptions = Readonly<Partial<Record<NetworkName, ForkOption>>>;
 
-/** A fork as it was asked for, checked. */
+/** A validated fork option. */
 export type ForkSpec = RemoteForkSpec | RecordedForkSpec;
 
 export type RemoteForkSpec = {
   kind: "remote";
   url: URL;
-  /** The newest block when undefined. */
+  /** The newest block if undefined. */
   blockNumber: bigint | undefined;
   recordTo: string | undefined;
 };
@@ -34,10 +34,10 @@ export type RemoteForkSpec = {
 export type RecordedForkSpec = { kind: "recording"; path: string };
 
 /**
- * Checks what the chains are to be forked from.
+ * Validates the fork options.
  *
- * @param networks those that are started
- * @throws {ConfigurationError} with everything that is wrong; it shows no URL, since those hold keys
+ * @param networks the networks that are started
+ * @throws {ConfigurationError} listing every problem. It shows no URLs, since they hold keys.
  */
 export function readForkOptions(
   fork: ForkOptions,
@@ -69,7 +69,7 @@ export function readForkOptions(
   return specs;
 }
 
-/** Reads one fork; notes what is wrong with it. Takes anything: callers may be JavaScript. */
+/** Reads one fork option and adds what is wrong to `problems`. Takes `unknown` because callers may be JavaScript. */
 function readForkOption(
   name: string,
   option: unknown,
@@ -82,7 +82,7 @@ function readForkOption(
   if (typeof option === "string") return readForkOption(name, { url: option }, problems);
   const whole = '{ url: "https://…" } or { recording: "base.fork.json" }';
   if (option === undefined) {
-    // Most often a variable of the environment that is not set: an empty chain would pass for a fork.
+    // Usually an unset environment variable. Starting an empty chain instead would look like a fork.
     return refuse(name, "is undefined; leave it out to start an empty chain", whole);
   }
   if (typeof option !== "object" || option === null) {
@@ -117,23 +117,26 @@ function readForkOption(
   return { kind: "remote", url: parsed, blockNumber: block, recordTo };
 }
 
-/** Null when it is no number of a block. */
+/** Returns null if the value is not a valid block number. */
 function toBlock(value: unknown): bigint | null | undefined {
   if (value === undefined) return undefined;
   return typeof value === "number" && Number.isSafeInteger(value) ? BigInt(value) : null;
 }
 
-/** The source of a node's fork: a server on this machine that forwards to the network, or answers from a recording. */
+/** The source of a node's fork: a local server that forwards to the network or answers from a recording. */
 export type ForkSource = NodeFork & {
   readonly network: Network;
-  /** The URL that the node forks from. It holds no key: every user of the machine can see the arguments of a process. */
+  /** The URL that the node forks from. It holds no key, because any user of the machine can see process arguments. */
   readonly url: string;
   /**
-   * From a recording only: the token whose authorizations were all signed after it, with the slot of the mapping that
-   * keeps their states. Gives where to note what calls name.
+   * For recordings only. If the recording lacks the state of an authorization of the token, answers that it is unused,
+   * since it was signed after the recording was made.
+   *
+   * @param mappingSlot the slot of the mapping that holds the authorization states
+   * @returns the collector that must see the calldata of every call
    */
   expectAuthorizations(token: Address, mappingSlot: bigint): AuthorizationSlots;
-  /** Ends the server, and writes the recording that was asked for. */
+  /** Stops the server and writes the recording, if one is to be kept. */
   close(): Promise<void>;
 };
 
@@ -141,8 +144,8 @@ export type OpenForkOptions = {
   network: Network;
   spec: ForkSpec;
   facilitatorContract: Address;
-  /** The accounts that the harness puts in place itself; on the fork nothing of theirs is left. */
+  /** Accounts that the harness sets up itself. The fork sees them as never used. */
   blankAccounts: readonly Address[];
-  /** Gives up opening. */
+  /** Aborts opening. */
   signal?: AbortSignal | undefined;
 };

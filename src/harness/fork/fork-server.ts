@@ -12,14 +12,14 @@ import { type AuthorizationSlots, createAuthorizationSlots } from "./authorizati
 import type { ForkSource } from "./fork-options.ts";
 
 export type ForkServerOptions = Pick<ForkSource, "network" | "kind" | "blockNumber"> & {
-  /** The accounts that the harness puts in place itself; on the fork nothing of theirs is left. */
+  /** Accounts that the harness sets up itself. The fork sees them as never used. */
   blankAccounts: readonly Address[];
 };
 
-/** How many different failures are reported: a loop over accounts should not fill a log. */
+/** How many distinct failures are reported, so that a loop over accounts does not flood the log. */
 const mostReports = 100;
 
-/** Starts the server that a node forks from. What `answer` throws is a failure. */
+/** Starts the server that a node forks from. If `answer` throws, the call fails; a KitError is also reported. */
 export async function startForkServer(
   { network, kind, blockNumber, blankAccounts }: ForkServerOptions,
   answer: (call: RpcCall) => Promise<RpcAnswer>,
@@ -40,7 +40,7 @@ export async function startForkServer(
   }
 
   async function respond(call: RpcCall): Promise<RpcAnswer> {
-    // Only some nodes know it, and anvil asks in the usual ways too.
+    // Only some nodes support it, and anvil falls back to the standard methods.
     if (call.method === "eth_getAccountInfo") return { error: unknownMethod };
     const blank = answerBlank(call);
     if (blank !== undefined) return blank;
@@ -88,7 +88,7 @@ function isUnusedAuthorization(
 
 type Answer = (call: RpcCall) => Promise<RpcAnswer>;
 
-/** Starts a JSON-RPC server on this machine: it answers every call, of a batch or alone, with what `answer` gives. */
+/** Starts a local JSON-RPC server that answers every call, single or in a batch, with `answer`. */
 function startRpcServer(answer: Answer) {
   return startLoopbackServer(async (body) => {
     const asked: unknown = JSON.parse(body);
@@ -112,17 +112,17 @@ async function answerEntry(entry: unknown, answer: Answer): Promise<Record<strin
 }
 
 /**
- * Where Prague keeps the hashes of earlier blocks (EIP-2935). Every block writes another slot of it: a fork would ask
- * for one with each block, and anvil 1.7 ends when there is no answer.
+ * The contract in which Prague keeps the hashes of earlier blocks (EIP-2935). Every block writes another of its slots, so a
+ * fork would request one with each block, and anvil 1.7 exits if there is no answer.
  */
 const blockHashStore: Address = "0x0000f90827f1c53a10cb7a02335b175320002935";
 
 /**
- * Answers what a fork asks about accounts that the harness puts in place itself, as if they had never been used. So
- * what stands at those addresses on the real chain, such as the code that published keys are delegated to, is not on
- * the fork: no code, no storage, no txNonce, no balance.
+ * Answers a fork's calls about accounts that the harness sets up itself as if they had never been used. So what the real
+ * chain has at those addresses, such as the code that published keys are delegated to, is not on the fork: no code, no
+ * storage, no nonce, no balance.
  *
- * @returns undefined for a call about anything else
+ * @returns undefined for any other call
  */
 export function createBlankAccounts(addresses: readonly Address[]): (call: RpcCall) => RpcAnswer | undefined {
   const blank = new Set(addresses.map((address) => address.toLowerCase()));
@@ -145,14 +145,14 @@ export function createBlankAccounts(addresses: readonly Address[]): (call: RpcCa
   };
 }
 
-/** The same text for calls that ask the same: nodes and clients spell addresses and numbers in either case. */
+/** A key that is equal for equal calls: nodes and clients write hex in either case. */
 export function callKey({ method, params }: RpcCall): string {
   return `${method} ${JSON.stringify(params).replace(/"0x[0-9a-fA-F]*"/g, (hex) => hex.toLowerCase())}`;
 }
 
 /**
- * Starts a server on this machine alone, at any free port, for JSON that is posted to it: gives the body of each answer. What throws breaks the connection. Web
- * pages get 403: its callers are the programs of this machine.
+ * Starts a server on a free loopback port that answers posted JSON with the result of `answer`. If `answer` throws, the
+ * connection is dropped. Web pages get 403: only programs on this machine may call.
  */
 export async function startLoopbackServer(answer: (body: string) => Promise<string>) {
   const respond = async (request: IncomingMessage, response: ServerResponse) => {
@@ -175,10 +175,10 @@ export async function startLoopbackServer(answer: (body: string) => Promise<stri
   };
 }
 
-/** Longer than a node takes for anything. */
+/** Longer than any call to a node takes. */
 const timeoutMs = 300_000;
 
-/** Stands in front of a node, and shows the calldata of everything that comes through before the node sees it. */
+/** Starts a proxy in front of a node that passes the calldata of every request to `note` before the node sees it. */
 export async function startCalldataGate(nodeUrl: string, note: (calldata: Hex) => void) {
   const post = createKeepAlivePost(new URL(nodeUrl), { timeoutMs, maxResponseBytes: 256 * 1024 * 1024 });
   const server = await startLoopbackServer(async (body) => {
@@ -199,7 +199,7 @@ async function calldataIn(body: string): Promise<readonly Hex[]> {
   return (await Promise.all(calls.map(calldataOf))).flat();
 }
 
-/** The calldata of a call: in the fields of a transaction, of any method that takes one, or in raw bytes. */
+/** The calldata in a call: from the fields of a transaction, for any method that takes one, or from raw bytes. */
 async function calldataOf(call: unknown): Promise<readonly Hex[]> {
   const { method, params } = membersOf(call);
   if (!Array.isArray(params)) return [];
@@ -212,7 +212,7 @@ async function calldataOf(call: unknown): Promise<readonly Hex[]> {
   return found;
 }
 
-/** `eth_simulateV1` nests its calls: in an array, in an object, in an array, in the parameter. */
+/** `eth_simulateV1` nests its calls deepest: an array in an object in an array in the parameter. */
 const deepest = 6;
 
 function collect(value: unknown, found: Hex[], depth: number): void {
@@ -229,7 +229,7 @@ async function readRawTransaction(bytes: Hex): Promise<readonly Hex[]> {
     const { data } = parseTransaction(bytes);
     return data === undefined ? [] : [data];
   } catch {
-    // The node says what is wrong with it.
+    // The node will report what is wrong with it.
     return [];
   }
 }

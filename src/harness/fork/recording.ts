@@ -15,7 +15,7 @@ import { unpack } from "../../util/unpack.ts";
 import type { ForkSource, OpenForkOptions, RecordedForkSpec } from "./fork-options.ts";
 import { callKey, startForkServer } from "./fork-server.ts";
 
-/** The version of recordings that this kit reads and writes. Raising it means that older recordings must be made again. */
+/** The format version that this kit reads and writes. After raising it, older recordings must be made again. */
 const version = 1;
 
 const header = z.looseObject({ format: z.literal("x402-kit fork recording"), version: z.number() });
@@ -23,20 +23,20 @@ const header = z.looseObject({ format: z.literal("x402-kit fork recording"), ver
 const schema = z.strictObject({
   ...header.shape,
   version: z.literal(version),
-  /** Which release of the kit has written it; for people. */
+  /** The kit release that wrote it, for humans. */
   kit: z.string(),
   network: z.string(),
   chainId: z.int(),
   block: z.strictObject({ number: z.int().nonnegative(), hash: bytes32 }),
-  /** Where the facilitator contract stood: the token's storage was asked for its balance. */
+  /** The facilitator contract's address: the recorded token storage includes its balance. */
   facilitatorContract: address,
   answers: z.array(z.strictObject({ method: z.string(), params: z.array(z.unknown()), result: z.unknown() })),
 });
 
-/** The requests of a fork to a network, and their answers. */
+/** A fork's requests to its network, with the answers. */
 export type Recording = Omit<z.infer<typeof schema>, "format" | "version" | "kit">;
 
-/** A recording that lacks what a start needs, most often because another release has written it. */
+/** The recording lacks data needed to start, usually because another release wrote it. */
 export class IncompleteRecording extends KitError {
   override readonly name = "IncompleteRecording";
 
@@ -51,14 +51,14 @@ export class IncompleteRecording extends KitError {
 
 export type RecordedAnswer = RpcCall & { readonly result: unknown };
 
-/** How a recording is made again, as a hint. */
+/** The hint that says how to make the recording again. */
 const again = (network: string) =>
   `Record it again: ${self} fork record --network ${network} --out FILE, with the RPC URL in the environment.`;
 
 /**
  * Reads a recording of a network.
  *
- * @throws {KitError} when there is none at the path, or it is damaged or of another version, network or contract
+ * @throws {KitError} if the file is missing or damaged, or has another version, network or facilitator contract
  */
 export async function readRecording(
   path: string,
@@ -99,10 +99,10 @@ export async function readRecording(
 }
 
 /**
- * Writes a recording, compressed where the path ends with `.gz`. One line for each answer, in an order of its own,
- * so that two recordings can be compared.
+ * Writes a recording, gzipped if the path ends with `.gz`. Each answer is one line, in sorted order, so that two
+ * recordings can be diffed.
  *
- * @throws {KitError} when it cannot be written; what stood there before is then as it was
+ * @throws {KitError} if it cannot be written; an existing file is then unchanged
  */
 export async function writeRecording(path: string, recording: Recording): Promise<void> {
   const { answers, ...rest } = recording;
@@ -112,7 +112,7 @@ export async function writeRecording(path: string, recording: Recording): Promis
     .sort((a, b) => (a.key < b.key ? -1 : 1))
     .map(({ line }) => `    ${line}`);
   const text = `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "answers": [\n${lines.join(",\n")}\n  ]\n}\n`;
-  // A name of its own: several harnesses may record to the same path.
+  // A unique name: several harnesses may record to the same path.
   const partial = `${path}.${randomUUID()}.part`;
   try {
     await writeFile(partial, path.endsWith(".gz") ? await promisify(gzip)(text) : text);
@@ -133,7 +133,7 @@ async function readText(path: string, hints: readonly string[]): Promise<string>
   } catch (cause) {
     throw new KitError(`The recording ${path} cannot be read`, { cause, hints });
   }
-  // gzip's own mark, whatever the file is called.
+  // Check gzip's magic bytes; the file name may not say that it is compressed.
   if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes.toString();
   try {
     return unpack(bytes, { path, bytes: bytes.length }).toString();
@@ -143,13 +143,13 @@ async function readText(path: string, hints: readonly string[]): Promise<string>
   }
 }
 
-/** Look-ups of what only the local chain can have: a recording has none of them, and that is the answer. */
+/** Lookups of what only the local chain can have. A recording never has them, so the answer is null. */
 const localLookUps: readonly string[] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
 
 /**
- * Opens a fork whose network is not asked any more.
+ * Opens a fork that is served from a recording alone, without the network.
  *
- * @throws {KitError} when the recording cannot be read, or is of something else
+ * @throws {KitError} if the recording cannot be read, or does not match the network or contract
  */
 export async function openRecordedFork(
   { network, facilitatorContract, blankAccounts }: OpenForkOptions,

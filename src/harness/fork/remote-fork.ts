@@ -12,9 +12,9 @@ import { callKey, startForkServer } from "./fork-server.ts";
 import type { RecordedAnswer } from "./recording.ts";
 
 /**
- * Opens a fork of a network that is asked over its RPC.
+ * Opens a fork that reads the network over RPC.
  *
- * @throws {KitError} when the RPC does not answer, refuses, is of another chain, or lacks the block
+ * @throws {KitError} if the RPC does not answer, refuses, serves another chain, or lacks the block
  */
 export async function openRemoteFork(
   { network, facilitatorContract, blankAccounts, signal }: OpenForkOptions,
@@ -29,7 +29,7 @@ export async function openRemoteFork(
       signal?.throwIfAborted();
       return remote.ask({ method, params }, 2);
     });
-    // State at a block never changes, and a node asks for it again after every reset.
+    // State at a fixed block never changes, and a node asks for it again after every reset.
     const answered = new Map<string, RecordedAnswer>();
     const server = { network, kind: spec.kind, blockNumber: block.number, blankAccounts };
     const source = await startForkServer(server, async (call) => {
@@ -77,7 +77,7 @@ export async function openRemoteFork(
   }
 }
 
-/** Calls that a node cannot go on without: it would repeat a transaction with every block, and say nothing. */
+/** Calls that must not fail: without their answers, a node would silently retry a transaction with every block. */
 const stateReads: readonly string[] = [
   "eth_getStorageAt",
   "eth_getCode",
@@ -85,7 +85,7 @@ const stateReads: readonly string[] = [
   "eth_getTransactionCount",
 ];
 
-/** At a block with a number: what "latest" is may change. */
+/** True only for reads at a numbered block: "latest" may change. */
 const isStateRead = ({ method, params }: RpcCall) =>
   stateReads.includes(method) && readQuantity(params.at(-1)) !== undefined;
 
@@ -102,10 +102,10 @@ function refusedState(name: string, { method, params }: RpcCall, message: string
 }
 
 /**
- * Looks whether an RPC is of a network, has a block, and the state of the network's USDC in it. Gives that block.
+ * Checks that an RPC serves the network and has a block with the state of the network's USDC. Returns that block.
  *
  * @param blockNumber the newest by default
- * @throws {KitError} when it does not
+ * @throws {KitError} if any of these checks fails
  */
 export async function inspectRemote(
   network: Network,
@@ -157,13 +157,13 @@ export async function inspectRemote(
   return { number: found, hash };
 }
 
-/** A public or paid node of the forked network, which may be slow and may limit requests. */
+/** A public or paid node of the forked network. It may be slow and may rate-limit. */
 export type RemoteRpc = {
   /**
-   * The answer to one call; an error that the node gives is an answer. What failed in a way that may pass is
-   * repeated up to so many times, with growing pauses.
+   * Returns the answer to one call, which may be a JSON-RPC error. Temporary failures are retried up to `repetitions`
+   * times, with growing pauses.
    *
-   * @throws {KitError} when there is none after some patience; its texts hold nothing of the URL
+   * @throws {KitError} if there is still no answer after the retries; its texts hold no part of the URL
    */
   ask(call: RpcCall, repetitions?: number): Promise<RpcAnswer>;
   close(): void;
@@ -172,7 +172,7 @@ export type RemoteRpc = {
 /** Public nodes take seconds for old state. */
 const timeoutMs = 30_000;
 
-/** Calls under way at once: more of them, and public nodes refuse. */
+/** Maximum concurrent calls. Public nodes refuse more. */
 const atOnce = 16;
 
 /** Temporary failures: too many requests, and errors of the servers in front of a node. */
@@ -181,13 +181,13 @@ const passingStatuses: readonly (number | undefined)[] = [408, 425, 429, 500, 50
 /** The longest pause before a call is repeated. */
 const longestPauseMs = 10_000;
 
-/** How long a node that gave no answer in all patience is asked only once per call. */
+/** For this long after a call ran out of retries, further calls are not retried. */
 const impatientMs = 30_000;
 
 /**
- * Asks a node whose URL may hold a key: nothing of the URL gets into an error.
+ * Creates a client for a node whose URL may hold a key: no part of the URL gets into an error.
  *
- * @param name what messages call the network: `base`
+ * @param name the network's name in messages, such as `base`
  */
 export function createRemoteRpc(name: string, url: URL): RemoteRpc {
   const post = createKeepAlivePost(url, { timeoutMs, maxResponseBytes: 64 * 1024 * 1024 });
@@ -198,7 +198,7 @@ export function createRemoteRpc(name: string, url: URL): RemoteRpc {
 
   async function attempt(call: RpcCall): Promise<RpcAnswer> {
     const { body, firstId } = writeBatch([call]);
-    // As a single call: some nodes take no batches.
+    // Sent as a single call: some nodes accept no batches.
     const text = await post(body.slice(1, -1));
     const answer = readBatch(`[${text}]`, firstId, [call]).get(call);
     if (answer?.error === undefined) return answer ?? { result: null };
@@ -242,8 +242,8 @@ export function createRemoteRpc(name: string, url: URL): RemoteRpc {
 }
 
 /**
- * -32000 to -32099 are a node's own: most often it has not seen the block yet, since another one behind the same URL
- * named it, or it is asked too much. No better sign tells passing errors from lasting ones.
+ * Codes -32000 to -32099 are node-specific. Usually the node has not seen the block yet, because another node behind the
+ * same URL reported it, or the rate limit is exceeded. Nothing more reliable separates temporary from permanent errors.
  */
 function mayPass(code: number | undefined): boolean {
   return code !== undefined && code <= -32_000 && code >= -32_099;
@@ -288,7 +288,7 @@ function explain(name: string, cause: unknown): KitError {
   });
 }
 
-/** Bounds how many run at once; the others wait for their turn. */
+/** Runs at most `most` tasks at once; the others wait in order. */
 function createLimit(most: number): <T>(task: () => Promise<T>) => Promise<T> {
   let running = 0;
   const waiting: (() => void)[] = [];

@@ -18,17 +18,17 @@ import type {
 /** The record of each payment since the start or the last reset. */
 export type Journal = {
   /**
-   * All about one payment, as data.
+   * Returns everything about one payment, as data.
    *
-   * @param id its settlement id, or the hash of a transaction with it
-   * @throws {KitError} when there was no request with the payment, or no journal is kept
+   * @param id its settlement id, or the hash of a transaction that carried it
+   * @throws {KitError} if no request named the payment, or no journal is kept
    */
   payment(id: Hex): Promise<PaymentJournal>;
-  /** The ids of the payments that were verified or settled, in that order. */
+  /** Returns the ids of all payments, in the order in which they first appeared. */
   payments(): Promise<readonly Hex[]>;
-  /** Requests without a readable payment: with an unknown route, a wrong API key, or another body. */
+  /** Returns the requests without a readable payment: unknown route, wrong API key, or unreadable body. */
   otherRequests(): Promise<readonly OtherRequest[]>;
-  /** The same as text, for one payment or for all requests. */
+  /** Returns the same as text, for one payment or for all requests. */
   describe(id?: Hex): Promise<string>;
 };
 
@@ -50,7 +50,7 @@ export function createJournal(control: HarnessControl): Journal {
       if (id !== undefined) return describePayment(await payment(id));
       const { payments: ids } = await control.journalPayments();
       const { requests: others } = await control.otherRequests();
-      // One after the other: an explanation may ask the chain, which does not answer many at a time.
+      // Sequentially: an explanation may query the chain, which cannot answer many at a time.
       const texts: string[] = [];
       for (const each of ids) texts.push(describePayment(await payment(each)));
       return [...texts, ...(others.length === 0 ? [] : [describeOtherRequests(others)])].join("\n\n");
@@ -58,12 +58,12 @@ export function createJournal(control: HarnessControl): Journal {
   };
 }
 
-/** Calls of one batch share a line. */
+/** One line of the timeline; the calls of a batch share one. */
 type Line = { at: number; text: string };
 
 /**
- * The timeline of a payment as text: a line for every request, batch of JSON-RPC calls and transaction, with the time
- * since the first one, and at the end the requests that are still open, and why the payment was refused.
+ * Writes the timeline of a payment as text: a line for every request, JSON-RPC batch and transaction, with the time since
+ * the first one. At the end come the requests that are still open, and why the payment was refused.
  */
 export function describePayment(journal: PaymentJournal): string {
   const { id, network, payer, asset, value, token, explanations, requests, open, rpcCalls, transactions } =
@@ -92,13 +92,13 @@ export function describePayment(journal: PaymentJournal): string {
         return [`  why: ${title}`, ...facts];
       }),
     ]
-      // A node's errors and a client's texts, which tests print.
+      // The text holds node errors and client input, and tests print it.
       .map(escapeControls)
       .join("\n")
   );
 }
 
-/** An advice with what a test calls in the place of commands, which act on the chains of an `up`. */
+/** Replaces commands, which act on the chains of `x402-kit up`, with the calls that a test makes. */
 function withCalls(advice: string, { network, payer, asset, value }: PaymentJournal): string {
   const chain = /^\w+$/.test(network) ? `networks.${network}` : `networks["${network}"]`;
   const token = nameOfLocalToken(asset);

@@ -9,14 +9,14 @@ import { type KnownTokens, unitsOfPayment } from "../../protocol/token-units.ts"
 import { KitError } from "../../util/errors.ts";
 import type { ProxiedExchange } from "../faults/create-faults.ts";
 
-/** A check of a request, as it was made. `at`: milliseconds since the epoch. */
+/** A check made for a request. `at` is in milliseconds since the epoch. */
 const journalCheck = z.object({
   at: z.number(),
   check: z.string(),
   passed: z.boolean(),
 });
 
-/** A verify or settle. Times in milliseconds; `status` is null when the caller left before the answer. */
+/** A verify or settle. Times are in milliseconds; `status` is null if the caller disconnected before the answer. */
 const journalRequest = z.object({
   operation: z.enum(["verify", "settle"]),
   requestId: z.string(),
@@ -31,8 +31,8 @@ const journalRequest = z.object({
 });
 
 /**
- * A JSON-RPC call of the service for the payment, with the node's answer, if any, and the faults that hit it. The
- * calls of one batch have the same times.
+ * A JSON-RPC call of the service for the payment, with the node's answer, if any, and the faults that hit it. All calls
+ * of a batch have the same times.
  */
 const journalRpcCall = z.object({
   at: z.number(),
@@ -44,51 +44,51 @@ const journalRpcCall = z.object({
   faults: z.array(z.string()),
 });
 
-/** A transaction that carried the payment; `mined` once the service has read a receipt of it. */
+/** A transaction that carried the payment. `mined` is set once the service has read its receipt. */
 const journalTransaction = z.object({
   hash: z.string(),
   txNonce: z.int(),
   sentAt: z.number(),
-  /** How many payments it carried. */
+  /** The number of payments in it. */
   payments: z.int(),
   mined: z.object({ at: z.number(), blockNumber: z.string(), succeeded: z.boolean() }).optional(),
 });
 
-/** A verify or settle without an answer so far, with the checks that it has passed. */
+/** A verify or settle that is not answered yet, with the checks made so far. */
 const openRequest = journalRequest.pick({ operation: true, requestId: true, at: true, checks: true });
 
-/** A request without a readable payment: with an unknown route, a wrong API key, or another body. */
+/** A request without a readable payment: unknown route, wrong API key, or unreadable body. */
 export const otherRequestSchema = z.object({
   /** Milliseconds since the epoch. */
   at: z.number(),
   requestId: z.string(),
-  /** `POST /v1/verify`. */
+  /** Method and path, such as `POST /v1/verify`. */
   asked: z.string(),
-  /** Null when the caller left before the answer. */
+  /** Null if the caller disconnected before the answer. */
   status: z.int().nullable(),
   reason: z.string().optional(),
   message: z.string().optional(),
-  /** The beginning of its body, with what may be a secret masked. */
+  /** The beginning of its body, with possible secrets masked. */
   received: z.string().optional(),
 });
 
 export type OtherRequest = z.infer<typeof otherRequestSchema>;
 
-/** Everything the service did for one payment. Amounts are decimal, in the asset's smallest unit. */
+/** Everything the service did for one payment. Amounts are decimal strings in the asset's smallest unit. */
 export const paymentJournalSchema = z.object({
   id: z.string(),
   network: z.string(),
   payer: z.string(),
   asset: z.string(),
   value: z.string(),
-  /** The unit of amounts; null if the token is unknown. */
+  /** The token's unit, to format amounts; null if the token is unknown. */
   token: tokenSchema.nullable().default(null),
   [nonceMember]: z.string(),
   requests: z.array(journalRequest),
   open: z.array(openRequest).default([]),
   rpcCalls: z.array(journalRpcCall),
   transactions: z.array(journalTransaction),
-  /** Why the newest refusal was one, and what to do: as the studio and `x402-kit why` have it. */
+  /** The causes of the latest refusal and their fixes, as shown by the studio and `x402-kit why`. */
   explanations: z.array(explanationSchema).default([]),
 });
 
@@ -98,12 +98,12 @@ export type OpenRequest = PaymentJournal["open"][number];
 export type JournalRpcCall = PaymentJournal["rpcCalls"][number];
 export type JournalTransaction = PaymentJournal["transactions"][number];
 
-/** The record of a service: the timeline, with the answers of the nodes. */
+/** The service's timeline, joined with the nodes' answers. */
 export type JournalStore = ReturnType<typeof createJournalStore>;
 
-/** Reads the store of payments as the studio does. */
+/** Reads payments as the studio does. */
 export type PaymentReader = {
-  /** Why a payment was refused, by its id or the hash of its transaction. */
+  /** Explains why a payment was refused, by its id or the hash of its transaction. */
   explain(id: Hex): Promise<PaymentJournal["explanations"]>;
   /** The outcome of each payment, newest first. */
   list(): Promise<readonly PaymentSummary[]>;
@@ -114,19 +114,19 @@ export const noJournal = () =>
     hints: ["Start it with createHarness({ journal: true }), or `x402-kit up --journal`"],
   });
 
-/** How many JSON-RPC calls are kept, so that a harness that runs for days does not fill the memory. */
+/** How many JSON-RPC calls are kept, so that a harness can run for days without filling the memory. */
 const mostCalls = 20_000;
 
 type Call = JournalRpcCall & {
-  /** The parameters as lower-case JSON, once they were looked for. */
+  /** The parameters as lower-case JSON, cached on first use. */
   text?: string;
 };
 
 /**
- * Makes a journal of a timeline and of the exchanges with the nodes, which are matched with payments by content: see
+ * Creates a journal from a timeline and the exchanges with the nodes. Exchanges are matched with payments by content; see
  * {@link isAbout}.
  *
- * @param tokens besides the networks' own
+ * @param tokens known tokens besides the networks' own
  */
 export function createJournalStore(timeline: Timeline, tokens?: KnownTokens) {
   let calls: Call[] = [];
@@ -141,7 +141,7 @@ export function createJournalStore(timeline: Timeline, tokens?: KnownTokens) {
   }
 
   return {
-    /** Records an exchange over the proxy between the service and a node. */
+    /** Records an exchange through the proxy between the service and a node. */
     onExchange({ at, tookMs, calls: ofExchange }: ProxiedExchange) {
       for (const { method, params, answer, faults } of ofExchange) {
         const { result, error } = answer;
@@ -157,7 +157,7 @@ export function createJournalStore(timeline: Timeline, tokens?: KnownTokens) {
       if (calls.length > 2 * mostCalls) calls = calls.slice(-mostCalls);
     },
 
-    /** Everything about one payment, by its settlement id or the hash of its transaction; undefined when none is known. */
+    /** Returns everything about a payment, by its settlement id or the hash of its transaction; undefined if unknown. */
     payment(id: Hex) {
       const record = timeline.find(id.toLowerCase());
       if (record?.request === undefined) return undefined;
@@ -174,7 +174,7 @@ export function createJournalStore(timeline: Timeline, tokens?: KnownTokens) {
         .sort((a, b) => a.firstSeenAt - b.firstSeenAt)
         .flatMap(({ request }) => request?.settlementId ?? []),
 
-    /** The requests that held no readable payment, in their order. */
+    /** Returns the requests that held no readable payment, oldest first. */
     otherRequests: () =>
       [...timeline.records()]
         .flatMap((record) => (record.request === undefined ? otherRequestsOf(record) : []))
@@ -207,7 +207,7 @@ function termsOf(
   };
 }
 
-/** The requests of a payment that have ended, and those that have not, with the checks that were made for each. */
+/** The finished and the open requests of a payment, each with the checks made for it. */
 function requestsOf({ entries }: PaymentRecord): { requests: JournalRequest[]; open: OpenRequest[] } {
   const requests: JournalRequest[] = [];
   const open = new Map<string | null, OpenRequest>();
@@ -223,7 +223,7 @@ function requestsOf({ entries }: PaymentRecord): { requests: JournalRequest[]; o
       const { operation, requestId, status = null, tookMs, result, at } = entry;
       const begun = open.get(requestId);
       open.delete(requestId);
-      // Its message comes when it has been read, and the one of its end may come later than the end.
+      // The request entry is published only once the body is read, and the answer entry maybe a while after the answer.
       const begunAt = Math.min(begun?.at ?? at, at - tookMs);
       const checks = begun?.checks ?? [];
       requests.push({ operation, requestId, status, tookMs, ...result, at: begunAt, checks });
@@ -232,7 +232,7 @@ function requestsOf({ entries }: PaymentRecord): { requests: JournalRequest[]; o
   return { requests: requests.sort((a, b) => a.at - b.at), open: [...open.values()] };
 }
 
-/** The transactions that were sent for a payment, each once, in their order. */
+/** The distinct transactions sent for a payment, in order. */
 function transactionsOf({ entries }: PaymentRecord): JournalTransaction[] {
   const found = new Map<Hex, JournalTransaction>();
   let payments = 0;
@@ -240,7 +240,7 @@ function transactionsOf({ entries }: PaymentRecord): JournalTransaction[] {
     if (entry.kind !== "transaction") continue;
     const { step, transaction: hash, at } = entry;
     if (step === "signed" && entry.purpose !== "noop") {
-      // One that replaces another says nothing of its payments.
+      // The entry of a replacement transaction does not list its payments.
       payments = entry.settlementIds.length || payments;
       found.set(hash, { hash, txNonce: entry.txNonce, sentAt: 0, payments });
     }

@@ -9,56 +9,56 @@ import type { Watchdog } from "../../util/watchdog.ts";
 import { nodeName } from "./orphans.ts";
 
 export type LaunchOptions = {
-  /** The name of the node in messages: `base`. */
+  /** The node's name in messages, such as `base`. */
   name: string;
   chainId: number;
-  /** Ends the node together with this process. */
+  /** Kills the node if this process dies. */
   watchdog: Watchdog;
-  /** Gives up the start; without effect once the node runs. */
+  /** Aborts the start; has no effect once the node runs. */
   signal?: AbortSignal | undefined;
-  /** Path of the anvil binary; the one of this platform's package by default. */
+  /** Path of the anvil binary; by default the one from this platform's package. */
   binary?: string | undefined;
   /**
-   * Unix seconds of the first block, where the chain has a clock of its own: then each block is one second after its
-   * parent and holds one transaction at most. Otherwise chain time is the time of this machine.
+   * Unix seconds of the first block. If given, the chain has its own clock: each block is one second after its parent and
+   * holds at most one transaction. Otherwise chain time follows this machine's clock.
    */
   genesisTime?: number | undefined;
-  /** The address that it listens on, at a free port; 127.0.0.1 by default. */
+  /** The address to listen on, at a free port; 127.0.0.1 by default. */
   host?: string | undefined;
   startTimeoutMs?: number | undefined;
-  /** Called when the process runs, while it comes to listen. */
+  /** Called once the process has spawned, before it listens. */
   onSpawn?: (() => void) | undefined;
-  /** Forks a chain, instead of starting an empty one. The URL shows in the arguments of the process. */
+  /** Forks a chain instead of starting an empty one. The URL is visible in the process arguments. */
   fork?: { url: string; blockNumber: bigint } | undefined;
 };
 
-/** Flags that the typed options of `@viem/anvil` do not know. */
+/** Flags that the typed options of `@viem/anvil` do not cover. */
 const flags = [
-  // A fixed one, so that an upgrade of anvil does not change the rules.
+  // Pinned, so that an upgrade of anvil does not change the EVM rules.
   "--hardfork",
   "prague",
-  // Otherwise every web page may call it.
+  // Otherwise any web page may call the node.
   "--no-cors",
 ];
 
-/** Room for some 3,000 single settles in a block, ten times anvil's default: a relayer under load fills that. */
+/** Ten times anvil's default: room for some 3,000 single settles in a block, as a relayer under load needs. */
 const gasLimit = 300_000_000;
 
-/** Wei per gas, as usual on layer 2; anvil lowers it from here while blocks are empty. */
+/** In wei per gas, typical of layer 2. While blocks are empty, anvil lowers the fee from here. */
 export const initialBaseFee = 10_000_000;
 
-/** States kept in memory: enough for reorgs, and for calls to a head that a block has just replaced. */
+/** How many block states are kept in memory: enough for reorgs, and for calls at a head that is no longer the newest. */
 const statesKept = 64;
 
-/** Carries the identity of a start into the `child_process` channel, whose messages come in its async context. */
+/** Identifies the start in messages of the `child_process` channel, which arrive in the async context of the spawn. */
 const startContext = new AsyncLocalStorage<object>();
 
 /**
- * Starts an anvil process through `@viem/anvil`, which reads from its output when and where it listens. Nothing else
- * of that package is used, because it does not notice a node that dies, turns a binary it cannot start into an
- * unhandled rejection, collects the whole output in memory, and keeps a timer after stopping.
+ * Starts an anvil process through `@viem/anvil`, which reads from the output when and where anvil listens. Nothing else of
+ * that package is used: it does not notice if the node dies, turns a binary that cannot start into an unhandled rejection,
+ * keeps the whole output in memory, and leaves a timer running after stopping.
  *
- * @throws {KitError} when it does not come to listen; no process is left then
+ * @throws {KitError} if anvil does not start listening; no process is left running then
  */
 export async function launchAnvil(options: LaunchOptions) {
   const { name, watchdog, signal, startTimeoutMs = usualStartTimeoutMs } = options;
@@ -73,7 +73,7 @@ export async function launchAnvil(options: LaunchOptions) {
     if (listeningPort !== undefined) listens(Number(listeningPort));
   });
 
-  // `@viem/anvil` does not give the process away, and its pid is needed to guard and to kill it.
+  // `@viem/anvil` does not expose the process, and its pid is needed to guard and to kill it.
   const context = {};
   let child: ChildProcess | undefined;
   let spawnError: Error | undefined;
@@ -89,7 +89,7 @@ export async function launchAnvil(options: LaunchOptions) {
       spawnError = error;
       started.emit("exit", null, null);
     });
-    // The message comes from the constructor: by the next microtask the process is spawned, and its promise is on it.
+    // The message is sent by the constructor. By the next microtask the process has its pid and its promise.
     queueMicrotask(() => {
       if (started.pid !== undefined) {
         watchdog.guard(started.pid);
@@ -108,7 +108,7 @@ export async function launchAnvil(options: LaunchOptions) {
   subscribe("child_process", onProcess);
   try {
     await startContext.run(context, () => anvil.start());
-    // The rest of the line may come in a chunk of its own.
+    // The rest of the line may arrive in a separate chunk.
     const listeningPort = await Promise.race([listening, sleep(1_000, undefined, { ref: false })]);
     if (child?.pid === undefined || listeningPort === undefined) {
       kill();
@@ -147,7 +147,7 @@ export async function launchAnvil(options: LaunchOptions) {
 
 const usualStartTimeoutMs = 30_000;
 
-/** An anvil that is not started yet. */
+/** Creates an anvil that is not started yet. */
 async function describeAnvil(binary: string, options: LaunchOptions) {
   const { chainId, genesisTime, fork } = options;
   const { startTimeoutMs = usualStartTimeoutMs, host = "127.0.0.1" } = options;
@@ -156,17 +156,17 @@ async function describeAnvil(binary: string, options: LaunchOptions) {
   return createAnvil({
     anvilBinary: binary,
     host,
-    // 0: the system gives a free port at the moment of binding, so no two starts can be given the same one.
+    // 0: the system picks a free port while binding, so two starts never get the same one.
     port: 0,
     chainId,
     // Deriving the ten development accounts would take a third of the start-up time.
     accounts: 0,
-    // Nothing is mined by itself until everything is in place. See `startHeartbeat` for why not `--mixed-mining`.
+    // No automatic mining until the setup is done. `startHeartbeat` says why not `--mixed-mining`.
     noMining: true,
     ...(genesisTime !== undefined && { timestamp: genesisTime }),
     gasLimit,
     blockBaseFeePerGas: initialBaseFee,
-    // Without a number a killed node leaves its states, gigabytes in the end, in the user's home.
+    // Without a limit, killed nodes leave their states, eventually gigabytes, in the user's home.
     pruneHistory: statesKept,
     startTimeout: startTimeoutMs + 1_000,
     execArgs: ([file, args, execOptions]) => [
@@ -177,8 +177,8 @@ async function describeAnvil(binary: string, options: LaunchOptions) {
         ...(genesisTime === undefined ? [] : ["--max-transactions", "1"]),
         ...forkFlags(fork),
       ],
-      // `detached`: Ctrl-C in a terminal reaches the whole process group, and the nodes are still needed while the
-      // service finishes. `buffer: false`: otherwise all output is kept, and the node killed at 100 MB.
+      // `detached`: Ctrl-C in a terminal reaches the whole process group, but the nodes are still needed while the
+      // service shuts down. `buffer: false`: otherwise all output is buffered, and the node is killed at 100 MB.
       {
         ...execOptions,
         argv0: nodeName,
@@ -191,7 +191,7 @@ async function describeAnvil(binary: string, options: LaunchOptions) {
   });
 }
 
-/** The node asks a server of this process, which retries and remembers, so that the node need not. */
+/** The node forks from a server in this process, which already retries and caches. */
 function forkFlags(fork: LaunchOptions["fork"]): readonly string[] {
   if (fork === undefined) return [];
   return [
@@ -219,7 +219,7 @@ async function importViemAnvil(): Promise<typeof import("./viem-anvil.ts")> {
   }
 }
 
-/** Resolves when the process has ended, at once when it has already. */
+/** Resolves when the process has exited; immediately if it already has. */
 export function whenExited(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => child.once("exit", () => resolve()));
@@ -232,7 +232,7 @@ function lines(text: string): string[] {
     .filter((line) => line !== "");
 }
 
-// Node's names of platform and architecture → the suffix of the package that holds the binary for them.
+// Node's platform and architecture → the suffix of the package with the binary.
 const platformPackages: Readonly<Record<string, string>> = {
   "darwin-arm64": "darwin-arm64",
   "darwin-x64": "darwin-amd64",
@@ -242,10 +242,10 @@ const platformPackages: Readonly<Record<string, string>> = {
 };
 
 /**
- * The path of the native anvil binary for this platform. The `anvil` command of `@foundry-rs/anvil` is a wrapper
- * that keeps a Node process per node; this is the binary behind it.
+ * Returns the path of the native anvil binary for this platform. The `anvil` command of `@foundry-rs/anvil` is only a
+ * wrapper around it, which costs a Node process per node.
  *
- * @throws {KitError} when there is no binary for the platform, or it is not installed
+ * @throws {KitError} if there is no binary for the platform, or it is not installed
  */
 export function anvilBinary(
   platform: NodeJS.Platform = process.platform,
@@ -259,7 +259,7 @@ export function anvilBinary(
   }
   const name = `@foundry-rs/anvil-${suffix}`;
   try {
-    // From the package that depends on it: under pnpm and Yarn ours cannot see its dependencies.
+    // Resolved from the package that depends on it: with pnpm and Yarn, transitive dependencies are not visible here.
     const parent = createRequire(createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json"));
     return executable(parent.resolve(`${name}/bin/anvil${platform === "win32" ? ".exe" : ""}`));
   } catch (cause) {
@@ -274,7 +274,11 @@ export function anvilBinary(
   }
 }
 
-/** The path itself, when it is a file that this process may execute. */
+/**
+ * Returns the path if this process may execute the file.
+ *
+ * @throws {KitError} otherwise
+ */
 export function executable(path: string): string {
   try {
     accessSync(path, constants.X_OK);

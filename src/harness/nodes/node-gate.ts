@@ -4,27 +4,28 @@ import { describeRefusal, foreign, type Listening } from "../../service/http/loc
 import { KitError } from "../../util/errors.ts";
 import { createHttpRelay, type RelayTarget, relayTargetOf } from "../../util/http-relay.ts";
 
-/** This machine alone, or every address that it has, by IPv4 or both. */
+/** Loopback only, or all addresses of this machine: IPv4, or IPv4 and IPv6. */
 export type GateHost = "127.0.0.1" | "0.0.0.0" | "::";
 
-/** Where users reach a node. */
+/** The gate through which users reach a node. */
 export type NodeGate = Awaited<ReturnType<typeof startNodeGate>>;
 
 export type NodeGateOptions = {
-  /** The name of the node in messages: `base`. */
+  /** The node's name in messages, such as `base`. */
   name: string;
   host: GateHost;
-  /** Names besides `localhost` that callers may use for it. */
+  /** Host names besides `localhost` that callers may use. */
   allowHosts?: readonly string[] | undefined;
-  /** Any free one by default. */
+  /** Any free port by default. */
   port?: number | undefined;
 };
 
 /**
- * Stands between a node and its users, WebSockets included, because a node answers everybody: it refuses web pages of other
- * sites, and other names than this machine's, which pages get there by DNS rebinding. The service does not go through it.
+ * Starts a proxy between a node and its users, including WebSockets, because a node answers everybody. The gate refuses
+ * web pages of other sites, and host names other than this machine's, which pages could use by DNS rebinding. The service
+ * does not go through the gate.
  *
- * @throws {KitError} when it cannot listen there
+ * @throws {KitError} if it cannot listen on the port
  */
 export async function startNodeGate({ name, host, allowHosts, port = 0 }: NodeGateOptions) {
   const listening = { host, allowHosts };
@@ -32,7 +33,7 @@ export async function startNodeGate({ name, host, allowHosts, port = 0 }: NodeGa
 
   const relay = createHttpRelay({
     target: () => node,
-    // What may be a browser's.
+    // Only requests that may come from a browser.
     reads: (request) => !isOfProgram(request, listening),
     mayUpgrade: ({ headers }) => problemOf(headers, listening) === undefined,
     answer(incoming, outgoing) {
@@ -53,7 +54,7 @@ export async function startNodeGate({ name, host, allowHosts, port = 0 }: NodeGa
           outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
           answer.on("error", () => outgoing.destroy()).pipe(outgoing);
         },
-        // A node that is gone looks as it would without a gate.
+        // A dead node looks the same as without a gate.
         () => outgoing.destroy(),
       );
     },
@@ -73,18 +74,19 @@ export async function startNodeGate({ name, host, allowHosts, port = 0 }: NodeGa
   const taken = typeof address === "object" && address !== null ? address.port : port;
   return {
     url: `http://127.0.0.1:${taken}`,
-    /** Lets requests through to the node. Connections that come before are broken. */
+    /** Lets requests through to the node. Earlier connections are dropped. */
     open(nodeUrl: string) {
       node = relayTargetOf(nodeUrl);
     },
-    /** Ends it, and every connection through it. Can be called again. */
+    /** Stops the gate and drops every connection through it. Can be called again. */
     close: relay.close,
   };
 }
 
 /**
- * Returns true if a request is certainly no page's, so that its connection needs to be read no further: browsers write the `Origin`
- * of every POST, so none of their connections begins like this. Reading all of it would double what a call takes.
+ * Returns true if a request certainly does not come from a web page, so that its bytes can be passed on unparsed.
+ * Browsers send an `Origin` with every POST, so a POST without one is a program's. Parsing everything would double the
+ * time of a call.
  */
 function isOfProgram(request: Buffer, listening: Listening): boolean {
   const end = request.indexOf("\r\n\r\n");
@@ -94,7 +96,7 @@ function isOfProgram(request: Buffer, listening: Listening): boolean {
   return foreign({ host }, listening) === undefined;
 }
 
-/** The reason to refuse a request as another site's. A wallet in a browser is an extension, whose origin no page can have. */
+/** The reason to refuse a request as foreign. Browser extensions (wallets) are allowed: no page can have their origin. */
 function problemOf(
   { host, origin }: { host?: string | undefined; origin?: string | undefined },
   listening: Listening,
@@ -103,7 +105,7 @@ function problemOf(
   return foreign({ host, origin: isExtension ? undefined : origin }, listening);
 }
 
-/** Lets a page read the answer, and send JSON. */
+/** Sets the CORS headers that let a page send JSON and read the answer. */
 function allow(outgoing: ServerResponse, origin: string): void {
   outgoing.setHeader("access-control-allow-origin", origin);
   outgoing.setHeader("access-control-allow-methods", "POST");

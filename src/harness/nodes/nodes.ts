@@ -9,39 +9,39 @@ export type LocalNode = LocalRpc & {
   readonly rpcUrl: string;
   readonly port: number;
   readonly pid: number;
-  /** Ends the process, and resolves when it is gone. Can be called again. */
+  /** Stops the process and resolves when it has exited. Can be called again. */
   stop(): Promise<void>;
-  /** Resolves when the process has ended, however it came to that. */
+  /** Resolves when the process has exited, for any reason. */
   readonly exited: Promise<void>;
-  /** Calls the listener when the process ends without having been asked to, with an error that says so. */
+  /** Calls the listener with an error if the process exits without having been stopped. */
   onExit(listener: (error: KitError) => void): void;
   readonly fork?: NodeFork;
 };
 
-/** The fork that a node was started from, as it reports it. */
+/** The fork that a node was started from. */
 export type NodeFork = {
   readonly kind: "remote" | "recording";
   readonly blockNumber: bigint;
-  /** The unanswered calls so far: those missing from the recording, or to a network that went away. */
+  /** The unanswered calls so far: missing from the recording, or failed because the network is unreachable. */
   failures(): ForkFailures;
-  /** Calls the listener at each failure, once for the same call. */
+  /** Calls the listener for each failure, including earlier ones, but only once per distinct call. */
   onFailure(listener: (error: KitError) => void): void;
-  /** Sets whether closing writes the requested recording. Not at first: a failure must not replace a good one. */
+  /** Sets whether closing writes the requested recording. Initially false: a failure must not replace a good recording. */
   keepRecording(keep: boolean): void;
-  /** Why a chain could not be put in place on the fork: what could not be asked comes before what came of that. */
+  /** Returns the cause of a failed chain setup: a failed call of the fork, if any, otherwise the error itself. */
   explainStart(error: unknown): unknown;
 };
 
-/** How often a fork could not answer, and why it last could not. */
+/** How often a fork could not answer, and the latest reason. */
 export type ForkFailures = { readonly count: number; readonly latest: KitError | undefined };
 
-/** How long a node may take to end when asked before it is killed. It takes some 10 ms. */
+/** How long a node may take to stop before it is killed. It usually takes about 10 ms. */
 const stopGraceMs = 1_000;
 
 /**
  * Starts an anvil node and resolves when it answers with the expected chain id and has mined a block.
  *
- * @throws {KitError} when the node cannot start; no process is left then
+ * @throws {KitError} if the node cannot start; no process is left running then
  */
 export async function startNode(options: LaunchOptions): Promise<LocalNode> {
   const { name, chainId, signal, host = "127.0.0.1" } = options;
@@ -70,10 +70,10 @@ export async function startNode(options: LaunchOptions): Promise<LocalNode> {
     return stopping;
   };
 
-  /** The real cause of a failed request when the process is gone or going. */
+  /** Returns the real cause of a failed request if the process has exited or is stopping, otherwise the error itself. */
   const explain = async (error: unknown): Promise<unknown> => {
     if (!(error instanceof RpcUnreachable)) return error;
-    // The connection breaks a moment before the exit of the process is known.
+    // The connection breaks slightly before the exit of the process is reported.
     await Promise.race([exited, sleep(200, undefined, { ref: false })]);
     if (death !== undefined) return death;
     if (stopping !== undefined)
@@ -113,10 +113,10 @@ export async function startNode(options: LaunchOptions): Promise<LocalNode> {
     signal?.throwIfAborted();
     const [answer] = await node.batch([
       ["eth_chainId"],
-      // A line per request and block would only take time. Panics are still written.
+      // Logging every request and block only costs time. Panics are still logged.
       ["anvil_setLoggingEnabled", false],
       ...(options.genesisTime === undefined ? [] : [["anvil_setBlockTimestampInterval", 1] as const]),
-      // Before the first block, calls at `latest` see the time 0.
+      // Until the first block is mined, calls at `latest` see timestamp 0.
       ["evm_mine"],
     ]);
     if (Number(answer) !== chainId) {

@@ -4,26 +4,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
 /*
- * Nodes whose owner was killed together with its watchdog. A node carries its owner's pid in its own name, the first
- * word of its command line: the kernel keeps that as long as the process, and no file has to be written, found and
- * cleaned up for it.
+ * Orphans are nodes whose owner was killed together with its watchdog. A node carries its owner's pid in its process name
+ * (argv[0]). The kernel keeps that exactly as long as the process, so there is no pid file to write, find and clean up.
  */
 
 const namePattern = /^anvil-of-x402-kit-([1-9]\d*)$/;
 
-/** Between SIGTERM and SIGKILL. */
+/** The time between SIGTERM and SIGKILL. */
 const endGraceMs = 500;
 
 export const nodeName = `anvil-of-x402-kit-${process.pid}`;
 
-/** A process, by the first word of its command line. */
+/** A process with the first word of its command line. */
 type NamedProcess = { pid: number; name: string };
 
 /**
- * Ends nodes that an earlier process has left behind. A node counts as left behind when no process has its owner's pid;
- * where another one has got that pid, the node stays until that has ended too.
+ * Ends nodes that an earlier process left behind. A node is left behind if no process has its owner's pid. If another
+ * process reuses that pid, the node stays until that one has exited too.
  *
- * @returns the pids of what was ended. Never fails: what cannot be looked at is left alone. Does nothing on Windows
+ * @returns the pids of the ended nodes. Never throws: processes that cannot be inspected are left alone. Does nothing on
+ *   Windows.
  */
 export async function endOrphans(): Promise<readonly number[]> {
   const orphans = (await listProcesses()).filter(isOrphan);
@@ -31,7 +31,7 @@ export async function endOrphans(): Promise<readonly number[]> {
   const ended = left.map(({ pid }) => pid);
   for (let waited = 0; left.length > 0 && waited < endGraceMs; waited += 20) {
     await sleep(20);
-    // By then a pid may be another's.
+    // Compare names too: the pid may have been reused by now.
     const running = await listProcesses();
     left = left.filter((orphan) =>
       running.some(({ pid, name }) => pid === orphan.pid && name === orphan.name),
@@ -62,7 +62,7 @@ function readProc(): NamedProcess[] {
       const [name = ""] = readFileSync(`/proc/${entry}/cmdline`, "utf8").split("\0", 1);
       return [{ pid: Number(entry), name }];
     } catch {
-      // It has ended in the meantime.
+      // It has exited in the meantime.
       return [];
     }
   });
@@ -76,7 +76,7 @@ async function askPs(): Promise<NamedProcess[]> {
   });
 }
 
-/** The owner's pid means something among the processes that count as it did: not in another container. */
+/** Pids can only be compared within a namespace: in another container, the owner's pid means another process. */
 function isInOurNamespace(pid: number): boolean {
   if (process.platform !== "linux") return true;
   try {
@@ -90,12 +90,12 @@ function exists(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // Another user's process is one, too.
+    // EPERM: it exists, but belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 
-/** Returns true if it could be signalled: it may have ended, or be another user's. */
+/** Returns false if the process has exited or belongs to another user. */
 function signal({ pid }: NamedProcess, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);

@@ -1,2 +1,2 @@
-/** All that is used of the package: its other exports bring a proxy and web sockets. */
+/** The only export we use: the package's others pull in a proxy and WebSockets. */
 export { createAnvil } from "@viem/anvil";

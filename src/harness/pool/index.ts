@@ -7,18 +7,18 @@ import { type PoolOptions, preparePool, type RunningPool } from "./start-pool.ts
 
 export type { PoolOptions, RunningPool } from "./start-pool.ts";
 
-/** How a pool is found by the processes that are started after it. */
+/** The environment variable by which processes started later find the pool. */
 const variable = "X402_HARNESS_POOL";
 
 const addressSchema = z.object({ url: z.string(), networks: z.array(z.string()) });
 
 /**
- * Starts harnesses that all test files of a run share, one test at a time; for a runner's global setup. Processes that
- * are started afterwards find them by themselves: {@link leaseHarness}. The first harness is started with the pool,
- * further ones when tests run at the same time. However this process ends, they end with it.
+ * Starts a pool of harnesses that all test files of a run share, for the global setup of a test runner. Each serves one test
+ * at a time. Processes started afterwards find the pool automatically; see {@link leaseHarness}. The first harness starts
+ * with the pool, more start when tests run concurrently, and all end with this process, however it ends.
  *
- * @throws {ConfigurationError} with everything that is wrong with the options
- * @throws {KitError} when a harness cannot be started; nothing is left running then
+ * @throws {ConfigurationError} listing everything that is wrong with the options
+ * @throws {KitError} if a harness cannot be started; nothing is left running then
  *
  * @example
  * const pool = await startHarnessPool({ networks: ["base"] });
@@ -35,11 +35,11 @@ export async function startHarnessPool(options: PoolOptions<NetworkName> = {}): 
 }
 
 /**
- * Leases a harness from the pool of this run. It is for its holder alone, and as new; closing gives it back. It waits
- * while all are leased.
+ * Leases a fresh harness from the pool of this run for exclusive use; closing it returns it to the pool. Waits while all
+ * harnesses are leased.
  *
- * @param networks those that are needed; all of the pool's by default
- * @throws {KitError} when there is no pool, or it runs without one of the networks
+ * @param networks the networks needed; all of the pool's by default
+ * @throws {KitError} if there is no pool, or it does not run one of the networks
  */
 export async function leaseHarness<const N extends NetworkName = BuiltInNetworkName>(
   networks?: readonly N[],

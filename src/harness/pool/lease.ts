@@ -12,13 +12,13 @@ const grantSchema = z.union([
   z.object({ error: z.string(), hints: z.array(z.string()) }),
 ]);
 
-/** Where harnesses are leased (the URL holds a secret of the run), and the networks that each of them has. */
+/** The URL of the lease server, which contains a secret of the run, and the networks of every harness. */
 export type PoolAddress = { url: string; networks: readonly NetworkName[] };
 
 /**
- * Leases a harness from a pool. It is for its holder alone, and as new; closing gives it back.
+ * Leases a fresh harness from a pool for exclusive use; closing it returns it to the pool.
  *
- * @throws {KitError} when the pool runs without one of the networks, or is gone
+ * @throws {KitError} if the pool does not run one of the networks, or is gone
  */
 export async function leaseFrom<const N extends NetworkName = BuiltInNetworkName>(
   pool: PoolAddress,
@@ -45,9 +45,9 @@ export async function leaseFrom<const N extends NetworkName = BuiltInNetworkName
   }
 }
 
-/** The lease lasts as long as the connection: until `end`, or until this process is gone. */
+/** Opens a lease. It lasts as long as the connection: until `end` is called or this process exits. */
 async function openLease(poolUrl: string): Promise<{ url: string; end(): void }> {
-  // On a connection of its own: one that is kept for reuse would keep the lease. It is held for as long as the test.
+  // A dedicated connection: one kept for reuse would keep the lease. It stays open, idle, as long as the test runs.
   const response = await openHttp(poolUrl, { agent: false, isIdle: true }).catch((cause: unknown) => {
     throw new KitError(`The harness pool at ${new URL(poolUrl).origin} is gone`, { cause });
   });
@@ -75,7 +75,7 @@ async function readLine(response: IncomingMessage): Promise<string> {
   return promise;
 }
 
-/** The name under which the global setup gives the workers the URL of the lease server. */
+/** The key under which the global setup provides the lease server's address to the workers. */
 export const providedKey = "x402-facilitator-kit";
 
 declare module "vitest" {

@@ -14,19 +14,19 @@ import type { RunningHarness } from "../run/running-harness.ts";
 import { startHarness } from "../run/start-harness.ts";
 import type { PoolAddress } from "./lease.ts";
 
-/** How the harnesses of a test run are started. Ports are not among them: there may be several harnesses. */
+/** The options of a pool. Ports cannot be set, because there may be several harnesses. */
 export type PoolOptions<N extends NetworkName = BuiltInNetworkName> = Omit<
   HarnessSettings<N>,
   "port" | "rpcPorts" | "host" | "signal"
 > & {
   /**
-   * The most harnesses that run at a time; as many as the machine has processors by default. Tests beyond that wait
-   * for one, within their own time limit.
+   * The maximum number of harnesses that run at a time; the number of processors by default. Further tests wait for a free
+   * one, within their own time limit.
    */
   maxHarnesses?: number;
 };
 
-/** A pool that leases to other processes, until it is closed. */
+/** A pool that leases harnesses to other processes until it is closed. */
 export type RunningPool = PoolAddress & { close(): Promise<void> };
 
 const poolOptions: WantedOptions = {
@@ -35,9 +35,10 @@ const poolOptions: WantedOptions = {
 };
 
 /**
- * Reads the options of a pool, which may come from JavaScript; the pool is then started by what this gives.
+ * Reads and validates the options of a pool, which may come from JavaScript.
  *
- * @throws {ConfigurationError} with everything that is wrong with the options
+ * @returns a function that starts the pool
+ * @throws {ConfigurationError} listing everything that is wrong with the options
  */
 export function preparePool<const N extends NetworkName = BuiltInNetworkName>(
   options: PoolOptions<N>,
@@ -57,7 +58,7 @@ export function preparePool<const N extends NetworkName = BuiltInNetworkName>(
     const logger = createLogger(logLevel);
     const pool = createHarnessPool(() => startHarness({ ...start, logger }), maxHarnesses);
     try {
-      // What keeps a harness from starting is said once, and not by every test.
+      // Start one now, so that a failure is reported once instead of by every test.
       const { release } = await pool.lease(new AbortController().signal);
       release();
       const server = await startLeaseServer(pool);
@@ -76,20 +77,20 @@ export function preparePool<const N extends NetworkName = BuiltInNetworkName>(
   };
 }
 
-/** The answer to a lease: a line of JSON. */
+/** The answer to a lease request, sent as one line of JSON. */
 type LeaseGrant = { url: string } | { error: string; hints: readonly string[] };
 
 /**
- * Leases harnesses to other processes. A request is a lease: its answer begins when there is a harness, and never
- * ends. The lease lasts as long as the connection, which the system closes with the process, however that ends.
+ * Leases harnesses to other processes. Each request is a lease: its response starts when a harness is free, and never ends.
+ * The lease lasts as long as the connection, which the OS closes when the process exits, for any reason.
  *
- * It is for the processes that know its URL: other programs and web pages could hold all harnesses of a run.
+ * Only processes that know the secret URL can use it; otherwise other programs or web pages could take all harnesses.
  */
 async function startLeaseServer(pool: HarnessPool<RunningHarness>) {
   const path = `/${randomBytes(32).toString("hex")}`;
   const server = http.createServer(async (request, response) => {
     if (request.url !== path || foreign(request.headers, { host: "127.0.0.1" }) !== undefined) {
-      // The same as of any other server, and nothing of what this one is.
+      // A plain 404, which does not reveal what this server is.
       response.writeHead(404).end();
       return;
     }
@@ -107,11 +108,11 @@ async function startLeaseServer(pool: HarnessPool<RunningHarness>) {
       response.end();
     }
   });
-  // A lease may be waited for, and held, as long as a test takes.
+  // No timeouts: waiting for a lease and holding it may take as long as a test does.
   server.requestTimeout = 0;
   server.keepAliveTimeout = 0;
   return {
-    /** With the secret that a request must name. */
+    /** Contains the secret path. */
     url: `http://127.0.0.1:${await listenOnLoopback(server)}${path}`,
     close: () => closeAtOnce(server),
   };
@@ -121,13 +122,13 @@ function grant(response: ServerResponse, answer: LeaseGrant): void {
   response.write(`${JSON.stringify(answer)}\n`);
 }
 
-/** The work of a pool on its harnesses. */
+/** The methods of a harness that the pool uses. */
 export type Poolable = Pick<RunningHarness, "reset" | "close" | "onFailure">;
 
-/** A harness for one test alone, reset since the last one. */
+/** A freshly reset harness for exclusive use by one test. */
 type PoolLease<H extends Poolable> = {
   readonly harness: H;
-  /** Gives the harness back. Can be called again. */
+  /** Returns the harness to the pool. Can be called again. */
   release(): void;
 };
 
@@ -136,21 +137,21 @@ type PoolLease<H extends Poolable> = {
  *
  * | State | Meaning | Authority |
  * |---|---|---|
- * | starting | counts against the most, and cannot be leased | `start` |
- * | free | as new | its reset |
- * | leased | of one test alone, until it gives it back or its process is gone | the holder of the lease |
- * | resetting | given back, and cannot be leased | its reset; when that fails the harness is ended |
+ * | starting | counts against the maximum, cannot be leased | `start` |
+ * | free | freshly started or reset | its reset |
+ * | leased | used by one test until released or until its process exits | the holder of the lease |
+ * | resetting | released, cannot be leased | its reset; if that fails, the harness is closed |
  */
 type HarnessPool<H extends Poolable> = {
-  /** Waits for a free harness; starts another one as long as there are fewer than the most. */
+  /** Waits for a free harness. Starts another one if the maximum is not reached. */
   lease(signal: AbortSignal): Promise<PoolLease<H>>;
-  /** Ends all harnesses, and rejects the leases that are waited for. */
+  /** Closes all harnesses and rejects waiting leases. */
   close(): Promise<void>;
 };
 
 type Waiting<H extends Poolable> = { resolve(lease: PoolLease<H>): void; reject(error: unknown): void };
 
-/** A pool of at most `most` harnesses, which `start` starts. */
+/** Creates a pool of at most `most` harnesses, each started by `start`. */
 export function createHarnessPool<H extends Poolable>(start: () => Promise<H>, most: number): HarnessPool<H> {
   const all = new Set<H>();
   const free: H[] = [];
@@ -158,7 +159,7 @@ export function createHarnessPool<H extends Poolable>(start: () => Promise<H>, m
   const starting = new Set<Promise<void>>();
   let closed = false;
 
-  /** Hands out what is free, and starts what is missing. */
+  /** Leases free harnesses to those waiting, and starts more if needed and allowed. */
   function serve(): void {
     while (free.length > 0 && waiting.length > 0) {
       const harness = free.shift();
@@ -180,7 +181,7 @@ export function createHarnessPool<H extends Poolable>(start: () => Promise<H>, m
       free.push(harness);
       harness.onFailure(() => void discard(harness));
     } catch (error) {
-      // Whatever keeps one from starting most likely keeps all of them.
+      // If one cannot start, most likely none can.
       for (const { reject } of waiting.splice(0)) reject(error);
     }
   }
@@ -197,7 +198,7 @@ export function createHarnessPool<H extends Poolable>(start: () => Promise<H>, m
     };
   }
 
-  /** Resets at once, and not when the next one comes: it need not wait then. */
+  /** Resets the harness right away, so that the next test does not have to wait for it. */
   async function giveBack(harness: H): Promise<void> {
     if (closed || !all.has(harness)) return;
     try {
@@ -209,7 +210,7 @@ export function createHarnessPool<H extends Poolable>(start: () => Promise<H>, m
     serve();
   }
 
-  /** A harness with a dead node, or one that cannot be reset, is of no use any more. */
+  /** Removes a harness whose node died or that cannot be reset. */
   async function discard(harness: H): Promise<void> {
     if (!all.delete(harness)) return;
     const index = free.indexOf(harness);

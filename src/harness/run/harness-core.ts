@@ -29,12 +29,12 @@ import type { HarnessChain } from "../setup/prepare-chain.ts";
 import type { MadeCore } from "./replaceable-core.ts";
 import type { StartOptions } from "./running-harness.ts";
 
-/** The pepper of a database that lives as long as the harness and holds one published key. */
+/** A constant is fine, because the database only holds published keys. */
 const localPepper = "x402-facilitator-kit local harness";
 
 /**
- * Databases that hold the organizations, all alike, in memory: nothing is to outlive the harness, not even when it is
- * killed. The first one is filled at once, while the nodes still start.
+ * Returns a function that opens identical databases with the organizations. They are in memory, so that nothing outlives the
+ * harness, even if it is killed. The first one is filled immediately, while the nodes are still starting.
  */
 export function prepareDatabases(options: StartOptions): () => Promise<Database> {
   const { networks: names, knownNetworks = builtInNetworks, facilitatorContracts, assets = {} } = options;
@@ -55,7 +55,7 @@ export function prepareDatabases(options: StartOptions): () => Promise<Database>
     ),
   );
   let first: Promise<Database> | undefined = open();
-  // Reported when it is taken.
+  // An error is reported when the database is taken.
   first.catch(() => {});
   return () => {
     const opened = first ?? open();
@@ -64,15 +64,15 @@ export function prepareDatabases(options: StartOptions): () => Promise<Database>
   };
 }
 
-/** Returns true if the chains' time is not this machine's. */
+/** Returns true if the chains have their own clock instead of this machine's. */
 export function hasOwnClock({ seed }: StartOptions): boolean {
   return seed !== undefined;
 }
 
 /**
- * The service's core, on a database of its own.
+ * Creates the service's core with its own database.
  *
- * @param rpcUrlOf where the service asks a chain
+ * @param rpcUrlOf returns the RPC URL that the service uses for a chain
  */
 export function makeCore(
   {
@@ -112,7 +112,7 @@ export function makeCore(
     organizations: withTestKeys(core.organizations, options.networks),
     async start({ rows = state?.saved?.rows, ...start }) {
       if (rows !== undefined) {
-        // The requests that held leases were those of an earlier core, which alone had this ledger.
+        // Leases can be dropped: they belong to requests of an earlier core, the only user of this ledger.
         const adding = addRows(database, rows).then(() => dropLeases(database.$extendTables<LedgerTables>()));
         await adding.catch((cause: unknown) => {
           throw new KitError("The saved ledger does not fit the one of this version", {
@@ -127,7 +127,7 @@ export function makeCore(
   };
 }
 
-/** A local chain as the service is configured for it. */
+/** Returns the service's configuration for a local chain. */
 function configure(
   { network, facilitatorContract, asset, tokens }: HarnessChain,
   rpcUrl: string,
@@ -145,11 +145,11 @@ function configure(
     rpcUrls: [rpcUrl],
     assets: [asset, ...Object.values(tokens)],
     confirmations: 1,
-    // The harness has started the node itself.
+    // One endpoint is enough, because the harness has started the node itself.
     forwardEndpoints: 1,
     maxFeePerGas: localMaxFeePerGas,
     usualTip: localTip,
-    // Its coins cost nothing; an organization may have a budget of its own.
+    // Local coins cost nothing. An organization may still have its own budget.
     dailyGasBudget: null,
   };
 }
@@ -161,8 +161,8 @@ const active: ReadonlyMap<string, TestKey> = new Map(
 );
 
 /**
- * Adds the organizations of the published API keys. Each is created by the first request with its key, so that starts
- * and resets do not wait for it. Keys that stand for one that is not good stay unknown, which is answered by the same 401.
+ * Adds the organizations of the published API keys. Each is created by the first request with its key, so that starts and
+ * resets do not wait for it. Revoked and expired test keys are never created; unknown keys get the same 401.
  */
 export function withTestKeys(organizations: Organizations, networks: readonly NetworkName[]): Organizations {
   const created = new Map<string, Promise<void>>();
@@ -183,7 +183,7 @@ export function withTestKeys(organizations: Organizations, networks: readonly Ne
     if (known !== undefined) return known;
     const creating = act();
     created.set(name, creating);
-    // Tried again by the next request.
+    // The next request tries again.
     creating.catch(() => created.delete(name));
     return creating;
   }
@@ -197,7 +197,7 @@ export function withTestKeys(organizations: Organizations, networks: readonly Ne
         await once(key, async () => {
           await once(organizationId, () => create(organizationId, testOrganizations[organizationId]));
           const keys = await organizations.listKeys(organizationId);
-          // It is there where the database goes on with the rows of another.
+          // The key already exists if the database continues from saved rows.
           if (keys.some(({ keyId }) => keyId === key.split("_")[1])) return;
           await organizations.createKey(organizationId, { scopes, key });
         });
@@ -207,7 +207,7 @@ export function withTestKeys(organizations: Organizations, networks: readonly Ne
   };
 }
 
-/** Creates the local organization, and those that were asked for, which have their keys at once. */
+/** Creates the local organization and the configured ones. Only the latter get their keys right away. */
 async function createLocalOrganizations(
   organizations: Organizations,
   { networks, recipient = localOrganization.recipient, organizations: asked = [] }: StartOptions,

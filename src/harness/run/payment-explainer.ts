@@ -8,13 +8,13 @@ import type { Chains } from "../setup/chains.ts";
 export type PaymentExplainer = PaymentReader & {
   /** The state of payments on the local chains. */
   chain: PaymentChain;
-  /** The newest payments with all that is known of them, for a saved session; none without a timeline. */
+  /** Returns the newest payments with all details, for a saved session; none without a timeline. */
   tell(): Promise<PaymentDetail[]>;
-  /** Forgets what the chains said, which have begun anew. */
+  /** Forgets cached chain state, after a reset of the chains. */
   forget(): void;
 };
 
-/** Makes an explainer; what it needs for that is loaded with the first question, and delays no start. */
+/** Creates an explainer. Its code is loaded on first use, so that it does not delay the start. */
 export function createPaymentExplainer(
   chains: Chains["chains"],
   timeline: Timeline | undefined,

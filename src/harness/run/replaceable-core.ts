@@ -1,4 +1,4 @@
-// Imported, not global: a test that installs fake timers must not keep its harness from being reset.
+// Imported instead of global, so that a test's fake timers do not keep its harness from being reset.
 import { clearTimeout, setTimeout } from "node:timers";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Rows } from "../../ledger/database/sqlite/memory-databases.ts";
@@ -11,54 +11,54 @@ import type { MinedCounts } from "../setup/starting-point.ts";
 import type { Rewindable } from "./running-harness.ts";
 import type { Session } from "./session.ts";
 
-/** A part of a harness besides chains and service, such as the proxies before the nodes. */
+/** A part of a harness besides chains and service, such as the proxies in front of the nodes. */
 export type HarnessPart = {
-  /** Called before the service is replaced. What delays its answers must end. */
+  /** Called before the service is replaced. Must end everything that delays its answers. */
   beforeReset?(): void | Promise<void>;
-  /** Called when chains and service are as new. */
+  /** Called after chains and service were reset or restored. */
   afterReset?(): void | Promise<void>;
-  /** Called before the nodes end. */
+  /** Called before the nodes are stopped. */
   close?(): void | Promise<void>;
 };
 
-/** A service core that can be replaced by a new one, while its callers keep the same objects. */
+/** A service core that can be replaced while its callers keep the same objects. */
 export type ReplaceableCore = Omit<ServiceCore, "start" | "drain"> & {
-  /** Starts the first core. Throws as {@link ServiceCore.start} does. */
+  /** Starts the first core. Throws like {@link ServiceCore.start}. */
   start(mined?: Mined): Promise<void>;
   /**
-   * Ends the core, answering requests under way, and starts a new one in its place after `meanwhile`. Until then callers
-   * get the answer that the service is shutting down.
+   * Stops the core, which answers requests in flight, runs `meanwhile`, and starts a new core. Until then callers get the
+   * answer that the service is shutting down.
    *
-   * @param meanwhile gives what the new one needs to know of the chains
-   * @param rows what the new one goes on with, instead of what it begins with by itself
+   * @param meanwhile restores the chains; returns their transaction counts for the new core
+   * @param rows the database rows of the new core, instead of its initial ones
    */
   replace(meanwhile: () => Promise<Mined>, rows?: Rows): Promise<void>;
-  /** The content of the core's database. */
+  /** Returns the rows of the core's database. */
   readRows(): Promise<Rows>;
 };
 
 type StartOptions = { inspect: boolean; mined?: Mined; rows?: Rows | undefined };
 
-/** How many transactions of an account a network has mined, where that is known. */
+/** Returns how many transactions of an account a network has mined, if known. */
 type Mined = NonNullable<Parameters<ServiceCore["start"]>[0]>["mined"];
 
-/** A core with a database of its own. */
+/** A core with its own database. */
 export type MadeCore = Omit<ServiceCore, "start"> & {
   start(options: StartOptions): Promise<void>;
   readRows(): Promise<Rows>;
 };
 
-/** How long the work of a core may take to end by itself: milliseconds, with nodes that answer. */
+/** How long a core may take to stop on its own. If the nodes answer, it takes only milliseconds. */
 const timeoutMs = 500;
 
-/** When the next core is made, so that a reset finds it ready: after the first payments, which it would slow down. */
+/** When to create a spare core for the next reset: not immediately, because that would slow down the first payments. */
 const spareAfterMs = 25;
 
 /**
- * A reset makes a new core instead of clearing the old one: production code needs no way to forget, and a new ledger,
- * queue or cache holds nothing.
+ * Creates a core that a reset replaces instead of clearing. So production code needs no way to forget, and the new ledger,
+ * queues and caches are certainly empty.
  *
- * @param make gives a core that has not been started, as the first one is not either
+ * @param make creates a core that is not started yet
  */
 export async function createReplaceableCore(make: () => Promise<MadeCore>): Promise<ReplaceableCore> {
   let current = await make();
@@ -84,7 +84,7 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
   function makeSpare(): void {
     if (spare !== undefined) return;
     spare = make();
-    // Reported when it is taken.
+    // An error is reported when the spare is taken.
     spare.catch(() => {});
   }
 
@@ -94,7 +94,7 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
     return taken;
   }
 
-  /** Calls go to the part of the core that is current when they are made. */
+  /** Returns a proxy that forwards each call to the part of the current core. */
   function forward<T extends object>(part: (core: MadeCore) => T): T {
     return new Proxy(part(current), { get: (_, name) => Reflect.get(part(current), name) });
   }
@@ -129,15 +129,15 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
       const late = sleep(timeoutMs, "late", { ref: false });
       const isLate = (await Promise.race([stopped, late])) === "late";
       clearTimeout(timer);
-      // While the chains are put back there is time for it.
+      // Restoring the chains leaves time for it.
       makeSpare();
-      // Work that waits for a node which does not answer ends when its connections are closed; before the chains are as new, or
-      // it could send to them.
+      // Work that waits for an unresponsive node ends when the connections are closed. Do that before the chains are restored,
+      // or it could still send to them.
       if (isLate) await Promise.all([stopped, old.close()]);
       const mined = await meanwhile();
       const ended = isLate ? undefined : old.close();
       ended?.catch(() => {});
-      // The chains are as they were when the first core inspected them.
+      // No inspection: the chains are as they were when the first core inspected them.
       current = await startNew(takeSpare(), { inspect: false, mined, rows });
       prepareSpare();
       await ended;
@@ -145,15 +145,15 @@ export async function createReplaceableCore(make: () => Promise<MadeCore>): Prom
   };
 }
 
-/** Remembers chains and ledger, and puts them back. One call at a time; the others wait. */
+/** Saves and restores chains and ledger. Runs one call at a time; the others wait. */
 export type Rewind = Rewindable & {
-  /** Chains and ledger as they are now, at one moment. */
+  /** Returns a consistent copy of the current chains and ledger. */
   save(): Promise<Pick<Session, "chains" | "rows">>;
-  /** Resolves when what was asked for before is over. */
+  /** Resolves when all earlier calls are done. */
   settled(): Promise<void>;
 };
 
-/** @param seed from which the authorization nonces follow; without one, any will do */
+/** @param seed the authorization nonces are derived from it; without one, any nonces will do */
 export function createRewind(options: {
   chains: readonly HarnessChain[];
   core: ReplaceableCore;
@@ -169,7 +169,7 @@ export function createRewind(options: {
   async function putBack(chainsBack: readonly (() => Promise<MinedCounts>)[], rows?: Rows): Promise<void> {
     for (const part of parts) await part.beforeReset?.();
     await core.replace(async () => {
-      // All of them come to an end, whatever becomes of one: the next one must not meet this one.
+      // Wait for all of them even if one fails, so that the next restore cannot overlap with this one.
       const results = await Promise.allSettled(chainsBack.map((back) => back()));
       const counts = results.map((result) => {
         if (result.status === "rejected") throw result.reason;
@@ -217,7 +217,7 @@ export function createRewind(options: {
       }),
     save: () =>
       inTurn(async () => {
-        // Nothing is mined meanwhile: what the ledger knows as settled is on the saved chains.
+        // Hold mining, so that everything the ledger knows as settled is on the saved chains.
         const held: HarnessChain[] = [];
         try {
           for (const chain of chains) {

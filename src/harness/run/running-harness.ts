@@ -19,27 +19,27 @@ import type { ForkFailures } from "../nodes/nodes.ts";
 import type { Chains, StartChainsOptions } from "../setup/chains.ts";
 import type { Session } from "./session.ts";
 
-/** Local chains and the service running against them. Disposing of them ends them. */
+/** Local chains and the service that runs against them. Disposing of it ends both. */
 export type RunningHarness = AsyncDisposable &
   ControlledHarness & {
     readonly app: FastifyInstance;
     readonly organizations: Organizations;
-    /** The outcome of payments; undefined without journal and studio. */
+    /** The history of payments; undefined without journal and studio. */
     readonly timeline: Timeline | undefined;
-    /** The context that refusals are explained with. */
+    /** The context needed to explain refusals. */
     readonly context: RefusalContext;
     readonly pids: readonly number[];
-    /** Calls the listener when a node ends without having been asked to. */
+    /** Calls the listener if a node exits without having been stopped. */
     onFailure(listener: (error: KitError) => void): void;
     /**
      * Ends the service and the chains, and leaves nothing behind. Can be called again.
      *
-     * @throws what saving the state has thrown, once everything has ended
+     * @throws the error of saving the state, after everything has ended
      */
     close(): Promise<void>;
   };
 
-/** A line about an action of another process, for the terminal of `up`. */
+/** A line about a control action, for the terminal of `up`. */
 export type News = { what: string; more: string; isBad?: true };
 
 export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "meanwhile"> & {
@@ -47,80 +47,80 @@ export type StartOptions = Omit<StartChainsOptions, "genesisTime" | "saved" | "m
   /** 0 for any free port. */
   port: number;
   settleWaitMs?: number | undefined;
-  /** Where the local organization is paid; at a published account by default. */
+  /** The local organization's recipient address; a published account by default. */
   recipient?: Address | undefined;
-  /** Where payments may go; to the facilitator contract alone by default. */
+  /** The allowed `payTo` addresses; only the facilitator contract by default. */
   payTo?: PayToPolicy | undefined;
-  /** How strict the facilitator is if the specification does not decide; `spec` by default. */
+  /** How strict the facilitator is where the specification leaves it open; `spec` by default. */
   strictness?: Strictness | undefined;
-  /** Which names its reasons have; `spec` by default. */
+  /** The names of its refusal reasons; `spec` by default. */
   reasons?: Dialect | undefined;
-  /** Organizations besides the local one and those of the published keys. */
+  /** Further organizations, besides the local one and those of the published keys. */
   organizations?: readonly LocalOrganization[] | undefined;
-  /** The session that this one goes on from, and the function that saves this one at a requested end. */
+  /** The session to continue from, and the function that saves this one when it is closed. */
   state?: { saved: Session | undefined; save(session: Session): void | Promise<void> } | undefined;
   logger: Logger;
-  /** True if direct submissions are paid out, as in production with a recoverer's key; they are by default. */
+  /** True (the default) if direct submissions are paid out, as in production with a recoverer's key. */
   recovery?: boolean;
-  /** True if a journal is kept of what the service does, which costs it some time; not by default. */
+  /** True if a journal of the service's work is kept, which slows it down a little; false by default. */
   journal?: boolean;
-  /** Called with the news of each control request that was done. */
+  /** Called with the news of each completed control request. */
   onNews?: ((news: News) => void) | undefined;
-  /** True if the studio is served: `/studio`, `/payments` and `/events`; not by default. */
+  /** True if the studio is served (`/studio`, `/payments` and `/events`); false by default. */
   studio?: boolean;
-  /** The origin of a shop, and the port of a recording proxy in front of it, 0 for any free one; none by default. */
+  /** The origin of a shop, and the port of a recording proxy in front of it (0 for any free one); none by default. */
   shop?: { target: string; port: number } | undefined;
-  /** Opens the MCP server of the harness at a URL, at the first request to `/mcp`; without it there is none. */
+  /** Opens the MCP server for the harness at a URL; called at the first request to `/mcp`. Without it there is no `/mcp`. */
   mcp?: ((url: string) => Promise<RouteHandlerMethod>) | undefined;
   /** The origins of web pages that may call the facilitator; none by default. */
   corsOrigins?: CorsOrigins | undefined;
-  /** True if it is kept, and shown, what organizations were paid for; not by default. */
+  /** True if the resources that organizations were paid for are recorded and listed; false by default. */
   discovery?: boolean | undefined;
-  /** Kinds that `/supported` lists although payments of them are refused; none by default. */
+  /** Kinds that `/supported` lists although their payments are refused; none by default. */
   claims?: readonly ClaimedKind[] | undefined;
-  /** Makes runs repeatable: the chains have a clock of their own, and authorization nonces follow from the seed. */
+  /** Makes runs repeatable: the chains have their own clock, and authorization nonces are derived from the seed. */
   seed?: number | undefined;
   /**
-   * Lets requests without an API key act for the local organization, and `POST /close` call `onClose` when it is
-   * answered; by default keys are needed, and there is no such route.
+   * Accepts requests without an API key for the local organization, and adds `POST /close`, which calls `onClose` after
+   * answering. By default keys are required and there is no such route.
    */
   open?: { onClose(): void } | undefined;
 };
 
 /** The parts of a running harness that control needs. */
 export type ControlledHarness = Rewindable & {
-  /** @throws while the harness is not ready yet */
+  /** @throws if the harness is not ready yet */
   readonly description: HarnessDescription;
   readonly chains: Chains["chains"];
-  /** Trouble between the service and the nodes, and on the chains. */
+  /** Faults between the service and the nodes, and on the chains. */
   readonly faults: FaultBoard;
   /** The journal; undefined if none is kept. */
   readonly journal: JournalStore | undefined;
-  /** The outcome of payments, and why. */
+  /** The outcomes of payments, with explanations. */
   readonly payments: PaymentReader;
-  /** How often each forked chain could not ask its network, and why it last could not. */
+  /** Returns how many calls each forked chain could not answer, with the latest reason. */
   forkFailures(): readonly ForkFailures[];
   /**
-   * All that has been done here, for another harness to go on from.
+   * Returns the whole session, for another harness to continue from.
    *
-   * @throws {KitError} where the chains are forks, or have a seed
+   * @throws {KitError} if the chains are forks, or have a seed
    */
   session(): Promise<Session>;
 };
 
-/** Chains and ledger that can be put back to an earlier state. */
+/** Chains and ledger that can be restored to an earlier state. */
 export type Rewindable = {
-  /** The next authorization nonce that follows from the seed; undefined without a seed, when any will do. */
+  /** Returns the next authorization nonce derived from the seed; undefined without a seed, when any nonce will do. */
   nextAuthorizationNonce(): Hex | undefined;
-  /** Remembers chains and ledger as they are; gives an id for {@link restore}. */
+  /** Takes a snapshot of chains and ledger. Returns an id for {@link restore}. */
   snapshot(): Promise<string>;
-  /** @throws KitError when there is no such snapshot any more */
+  /** @throws KitError if the snapshot no longer exists */
   restore(id: string): Promise<void>;
-  /** Puts chains and service back to where they were when they were started. */
+  /** Resets chains and service to their start. */
   reset(): Promise<void>;
 };
 
-/** @throws KitError when what a person gave as an account is no address, or a mistyped one (EIP-55) */
+/** @throws KitError if the text is not an address, or has a wrong checksum (EIP-55) */
 export function requireAccount(text: string): Address {
   requireArgument("account", text, aText);
   const { address, problem } = readAddress(text);

@@ -37,10 +37,10 @@ import { type Session, setFaultsAgain } from "./session.ts";
 import { placesOf, settingsOf } from "./session-settings.ts";
 
 /**
- * Runs the service against chains that are in place, which then end with it.
+ * Runs the service against started chains, which then end with it.
  *
- * @param prepared what was ready before the chains were
- * @throws {KitError} when it cannot listen; nothing is left running then
+ * @param prepared the parts that were prepared while the chains started
+ * @throws {KitError} if it cannot listen; nothing is left running then
  */
 export async function serveHarness(
   started: Chains,
@@ -65,7 +65,7 @@ export async function serveHarness(
       await rewind?.settled();
       await core?.stop();
       await app?.close();
-      // What the requests under way were answered belongs to it.
+      // The saved state must include the outcome of requests in flight.
       await core?.settled();
       await saveState().catch((error: unknown) => {
         unsaved = error;
@@ -73,14 +73,14 @@ export async function serveHarness(
       await core?.close();
       for (const part of parts) await part.close?.();
     } finally {
-      // Whatever fails before: no node is left.
+      // Whatever failed before, leave no node running.
       await started.stop();
     }
     if (unsaved !== undefined) throw unsaved;
   }
 
   async function saveState(): Promise<void> {
-    // What did not come to listen has nothing to save.
+    // A harness that failed to start has nothing to save.
     if (description !== undefined && session !== undefined) await options.state?.save(await session());
   }
 
@@ -118,9 +118,9 @@ export async function serveHarness(
     const { faults } = startedFaults;
     const again = saved?.faults ?? [];
     const isHold = ({ kind }: { kind: string }) => kind === "hold-blocks";
-    // Transactions that waited to be mined go on waiting, although they are sent again.
+    // Set before the start, so that pending transactions, which are sent again, stay pending.
     await setFaultsAgain(faults, again.filter(isHold), started.chains);
-    // Its chains have to answer meanwhile.
+    // All other faults are set after the start, which needs the chains to answer.
     const starting = core.start((network, account) => started.chains[network]?.mined.get(account));
     starting.catch(() => {});
     const { organizations, channels } = core;
@@ -170,7 +170,7 @@ export async function serveHarness(
       started.chains,
     );
     const origin = await listen(app, { host, port }).catch((error: unknown) => {
-      // It was free a moment ago.
+      // The port was free a moment ago.
       throw explainListenError(error, host, port);
     });
     const shop = await serveShop(setup);
@@ -185,10 +185,10 @@ export async function serveHarness(
 
 type Studio = typeof import("../../observe/studio/serve-studio.ts");
 
-/** The parts that need no chains; with the studio if it is served. */
+/** The parts that need no chains; `studio` only if it is served. */
 type Prepared = { openDatabase: () => Promise<Database>; studio: Studio | undefined };
 
-/** How the parts of a harness are made. */
+/** Shared by the functions that create the parts of a harness. */
 type Setup = {
   serviceId: string;
   options: StartOptions;
@@ -196,10 +196,10 @@ type Setup = {
   context: RefusalContext;
 };
 
-/** The observers that keep the service's history, as far as somebody can read it. */
+/** Creates the observers that keep the service's history, if the options allow anyone to read it. */
 function observeService(started: Chains, { serviceId, options, studio, context }: Setup) {
   let opened: Timeline | undefined;
-  /** The same as `timeline`, or one that is made for whoever needs it besides. */
+  /** Returns the timeline; creates it for callers that need one even without journal and studio. */
   const openTimeline = () => {
     opened ??= createTimeline(serviceId, {
       readTime: studio && ((network) => started.chains[network]?.now()),
@@ -216,7 +216,7 @@ function observeService(started: Chains, { serviceId, options, studio, context }
   return { timeline, openTimeline, journal, explainer, parts };
 }
 
-/** The facilitator's HTTP, as on a machine of one's own. */
+/** Creates the facilitator's HTTP app, configured for use on a local machine. */
 function createHarnessApp(
   { facilitator, organizations, catalog, checkHealth }: ReplaceableCore,
   harness: ControlledHarness,
@@ -250,7 +250,7 @@ function createHarnessApp(
   });
 }
 
-/** The routes for this machine alone: the control of the harness, and the studio. */
+/** Adds the routes for this machine only: the control of the harness, MCP and the studio. */
 async function serveLocalRoutes(
   local: FastifyInstance,
   harness: Omit<RunningHarness, "app">,
@@ -273,7 +273,7 @@ async function serveLocalRoutes(
   );
 }
 
-/** The recording proxy in front of a shop, if there is to be one. */
+/** Starts the recording proxy in front of the shop, if one is configured. */
 async function serveShop({ serviceId, options }: Setup) {
   const { shop, knownNetworks: networks = builtInNetworks, logger, host, allowHosts } = options;
   if (shop === undefined) return undefined;
@@ -283,7 +283,7 @@ async function serveShop({ serviceId, options }: Setup) {
   return { ...proxy, described: { url: proxy.url, target: shop.target } };
 }
 
-/** The MCP server, which is loaded at its first request. */
+/** Adds the MCP server, which is opened at the first request. */
 function mcpRoute(
   local: FastifyInstance,
   open: NonNullable<StartOptions["mcp"]>,
@@ -300,7 +300,7 @@ function mcpRoute(
   });
 }
 
-/** @throws {KitError} where another harness could not go on from the chains */
+/** @throws {KitError} if another harness could not continue from these chains */
 function requireSavable(chains: readonly HarnessChain[], { seed }: StartOptions): void {
   if (seed === undefined && chains.every(({ node }) => node.fork === undefined)) return;
   throw new KitError("A session with --seed or --fork cannot be saved", {
@@ -308,7 +308,7 @@ function requireSavable(chains: readonly HarnessChain[], { seed }: StartOptions)
   });
 }
 
-/** Makes spans of what the service does, where an SDK is registered; anew at a reset, when txNonces begin again. */
+/** Traces the service if an OpenTelemetry SDK is registered. Restarted at a reset, when transaction nonces start again. */
 async function traceService(timeline: () => Timeline): Promise<readonly HarnessPart[]> {
   let tracing = await openTracing(timeline);
   if (tracing === undefined) return [];

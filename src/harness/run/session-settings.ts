@@ -7,14 +7,14 @@ import { KitError } from "../../util/errors.ts";
 import type { StartOptions } from "./running-harness.ts";
 import type { Session, SessionSettings } from "./session.ts";
 
-/** The settings of a session as options, with the networks that they name. */
+/** The settings of a session as options, with the networks that they use. */
 type SavedOptions = Omit<SessionSettings, "added" | "organizations"> &
   Pick<StartOptions, "organizations"> & { knownNetworks: KnownNetworks };
 
-/** A local chain needs neither confirmations nor fees, which a network file has to have. */
+/** Placeholders for fields that a network file requires but a local chain does not use. */
 const ofLiveChains = { confirmations: 1, blockTimeMs: 1_000, maxFeeGwei: "1" };
 
-/** The settings of a harness that was started with these options. */
+/** Returns the settings of a harness that was started with these options. */
 export function settingsOf(options: StartOptions): SessionSettings {
   const { networks, knownNetworks = builtInNetworks, facilitatorContracts, assets = {}, recipient } = options;
   const { payTo = "contract", strictness = "spec", reasons = "spec", settleWaitMs } = options;
@@ -56,10 +56,10 @@ export function settingsOf(options: StartOptions): SessionSettings {
 }
 
 /**
- * The settings of a session, as options.
+ * Converts the settings of a session to options.
  *
  * @param known the networks that are known here
- * @throws {KitError} when a network or an organization cannot be read
+ * @throws {KitError} if a network or an organization cannot be read
  */
 export function readSettings(settings: SessionSettings, known: KnownNetworks): SavedOptions {
   const { added, organizations, ...rest } = settings;
@@ -73,7 +73,7 @@ export function readSettings(settings: SessionSettings, known: KnownNetworks): S
   throw new KitError(`The settings of the saved session cannot be read: ${read.problem}`);
 }
 
-/** By network, where contract and token stand: a session goes on with the same ones alone. */
+/** Describes the addresses of contract and token by network. A session can only continue with the same ones. */
 export function placesOf({
   networks,
   facilitatorContracts,

@@ -12,14 +12,14 @@ import { isObject } from "../../util/json.ts";
 import { type FaultBoard, readFaultReport } from "../faults/faults.ts";
 import type { HarnessChain } from "../setup/prepare-chain.ts";
 
-/** The most faults, organizations or networks of a session. */
+/** The maximum number of faults, organizations or networks in a session. */
 const mostListed = 1_000;
 
-/** A list that is counted before its items are read. */
+/** A list whose length is checked before its items are parsed. */
 const few = <T extends z.ZodType>(item: T, most: number) =>
   z.array(z.unknown()).max(most).pipe(z.array(item));
 
-/** The same of members by their names. */
+/** A record whose size is checked before its values are parsed. */
 const fewNamed = <T extends z.ZodType>(item: T) =>
   z
     .custom<object>((value) => isObject(value) && Object.keys(value).length <= mostListed)
@@ -34,19 +34,19 @@ const asset = z.object({
   transfers: z.array(z.string()).readonly().optional(),
 });
 
-/** The options of an `up` that decide its answers, as JSON. */
+/** The options of an `up` that affect its answers, as JSON. */
 const settingsSchema = z.object({
   networks: few(z.string(), mostListed).readonly(),
-  /** Networks besides the five, as a network file has them. */
+  /** Networks besides the five built-in ones, in the format of a network file. */
   added: z.array(z.unknown()).max(mostListed),
   facilitatorContracts: z.object({ mainnet: address, testnet: address }),
   assets: fewNamed(asset),
   recipient: address.optional(),
   payTo: z.enum(payToPolicies),
   strictness: z.enum(strictnesses),
-  /** Earlier versions had those of the specification alone. */
+  /** Earlier versions only had the specification's reasons. */
   reasons: z.enum(dialects).default("spec"),
-  /** As a file of organizations has them; their keys are published, and follow from their ids. */
+  /** In the format of an organization file. Their API keys are published and derived from their ids. */
   organizations: z.array(z.unknown()).max(mostListed),
   settleWaitMs: z.int().min(settleWaitBoundsMs.least).max(settleWaitBoundsMs.most).optional(),
   recovery: z.boolean(),
@@ -60,7 +60,7 @@ const settingsSchema = z.object({
 
 export type SessionSettings = z.infer<typeof settingsSchema>;
 
-/** Checked in a way that ends at the first wrong value: a library would say what is wrong with each of millions. */
+/** Checked by hand, to stop at the first invalid value: zod would report each of possibly millions. */
 const rowsSchema = z.custom<Rows>(
   (tables) =>
     isObject(tables) && Object.values(tables).every((rows) => Array.isArray(rows) && rows.every(isRow)),
@@ -71,30 +71,29 @@ const isRow = (row: unknown) => isObject(row) && Object.values(row).every(isColu
 const isColumn = (value: unknown) => value === null || typeof value === "string" || typeof value === "number";
 
 /**
- * All that a harness has done: what `state save` writes to a file, and `up --state` goes on from. It holds no key but
- * published ones, which follow from the ids of organizations and are not in it either. Files of earlier versions have chains
- * and rows alone.
+ * The whole session of a harness: `state save` writes it to a file, and `up --state` continues from it. It contains no API
+ * keys: all are published and derived from the organizations' ids. Files of earlier versions only have chains and rows.
  */
 export const sessionSchema = z.object({
   version: z.literal(1),
-  /** By network, where contract and token stand. */
+  /** The addresses of contract and token, by network. */
   setting: fewNamed(z.string()),
   chains: fewNamed(z.object({ state: z.string(), ahead: z.int().nonnegative() })),
-  /** The service's database. */
+  /** The rows of the service's database. */
   rows: rowsSchema,
   settings: settingsSchema.optional(),
-  /** The newest payments, as `GET /payments/{id}` describes them, the newest first. */
+  /** The newest payments, newest first, in the format of `GET /payments/{id}`. */
   story: few(paymentDetailSchema, mostTold).default([]),
-  /** Faults as they are reported. */
+  /** The active faults, as reported by the fault board. */
   faults: few(z.looseObject({ kind: z.string() }), mostListed).default([]),
 });
 
 export type Session = z.infer<typeof sessionSchema>;
 
 /**
- * Sets the faults of a session again, save those that have hit as often as they were to.
+ * Sets the faults of a session again, except those that are used up.
  *
- * @throws {ConfigurationError} for what is none
+ * @throws {ConfigurationError} if one is invalid
  */
 export async function setFaultsAgain(
   board: FaultBoard,
@@ -103,12 +102,12 @@ export async function setFaultsAgain(
 ): Promise<void> {
   for (const { id: _, fired, usedUp, ...spec } of faults.map(readFaultReport)) {
     if (usedUp) continue;
-    // Removed, it is to give back what the operator had before.
+    // Refill the operator first, so that removing the fault restores the gas money.
     if (spec.kind === "empty-operator") {
       await chains[spec.network]?.setBalance(harnessAccounts.operator.address, localGasMoney);
     }
     const times = "times" in spec ? spec.times : undefined;
-    // One that has hit has found its first match.
+    // A fault that has hit is already past its `nth` match.
     const rest = fired > 0 && times !== undefined ? { nth: 1, times: times - fired } : {};
     await board.add({ ...spec, ...rest });
   }

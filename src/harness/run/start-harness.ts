@@ -2,13 +2,13 @@ import { requireFree } from "../../service/http/local-server.ts";
 import { startChains } from "../setup/chains.ts";
 import type { RunningHarness, StartOptions } from "./running-harness.ts";
 
-/** When chains with a clock of their own begin: 2026-01-01T00:00:00Z. */
+/** The start time of chains with their own clock: 2026-01-01T00:00:00Z. */
 const genesisTime = 1_767_225_600;
 
 /**
- * Starts the chains, puts everything in place on them, and runs the service against them.
+ * Starts the chains, sets them up, and runs the service against them.
  *
- * @throws {KitError} when something cannot be started; nothing is left running then
+ * @throws {KitError} if something cannot be started; nothing is left running then
  */
 export async function startHarness(options: StartOptions): Promise<RunningHarness> {
   const { host, port, seed, state, shop } = options;
@@ -33,7 +33,7 @@ export async function startHarness(options: StartOptions): Promise<RunningHarnes
   }
 }
 
-/** Prepares the parts of the service that need no chains, while the nodes start. */
+/** Prepares the parts of the service that need no chains; called while the nodes start. */
 async function prepareService(options: StartOptions) {
   const [{ serveHarness }, { prepareDatabases }, studio] = await Promise.all([
     import("./serve-harness.ts"),

@@ -9,17 +9,17 @@ import type { StartOptions } from "./running-harness.ts";
 import { type Session, sessionSchema } from "./session.ts";
 import { placesOf } from "./session-settings.ts";
 
-/** Ten thousand years. Nodes take longer times for milliseconds. */
+/** About ten thousand years, in seconds. Nodes interpret larger times as milliseconds. */
 const mostAhead = 300_000_000_000;
 
-/** The most values of one session: a payment has some 70, and in memory a value takes up to 300 bytes. */
+/** The maximum number of values in a session. A payment has about 70, and a value takes up to 300 bytes of memory. */
 const mostValues = 5_000_000;
 
 /**
- * The file of `up --state`: the session of one run, for the next.
+ * Opens the file of `up --state`, which carries the session of one run over to the next.
  *
- * @throws {KitError} when it is none, or is implausibly large; from `save`, when the file cannot be written, or another
- * process has written it meanwhile
+ * @throws {KitError} if it is not a state file, or is implausibly large; from `save`, if the file cannot be written, or
+ *   another process has written it meanwhile
  */
 export function openStateFile(path: string): NonNullable<StartOptions["state"]> {
   const opened = stampOf(path);
@@ -30,11 +30,11 @@ export function openStateFile(path: string): NonNullable<StartOptions["state"]> 
 }
 
 /**
- * Writes a session to a file, which its owner alone may read: payers' signatures are in it. The old one stays whole until the
- * new one is.
+ * Writes a session to a file that only its owner may read, because it contains payers' signatures. The old file stays intact
+ * until the new one is complete.
  *
- * @param check looks at the old one, at last
- * @throws {KitError} when it cannot be written
+ * @param check checks the old file just before it is replaced; throws to keep it
+ * @throws {KitError} if it cannot be written
  */
 export async function writeState(path: string, session: Session, check = () => {}): Promise<void> {
   const text = Buffer.from(JSON.stringify(session));
@@ -65,7 +65,7 @@ function stampOf(path: string): string | undefined {
   return found && `${found.ino} ${found.mtimeNs} ${found.size}`;
 }
 
-/** @throws {KitError} when the file is another one than at the start, such as that of a second `up` */
+/** @throws {KitError} if the file has changed since the start, for instance because a second `up` wrote it */
 function requireUnchanged(path: string, opened: string | undefined): void {
   const now = stampOf(path);
   if (now === undefined || now === opened) return;
@@ -84,7 +84,7 @@ function readState(path: string): Session | undefined {
     new KitError(`${path} is no state that \`up --state\` has saved`, {
       hints: ["Name a file that does not exist yet, or move this one away."],
     });
-  // A device never ends.
+  // Reading a device might never end.
   if (!found.isFile()) throw noState();
   if (file.bytes > mostUnpacked) throw tooLarge(path, `${mostUnpacked >> 20} MiB`);
   const unpacked = unpackIfWhole(() => readFileSync(path), file);
@@ -100,7 +100,7 @@ function readState(path: string): Session | undefined {
   }
   const data = readSession(value);
   if (data === undefined) throw noState();
-  // The nodes unpack these, without a limit.
+  // Checked here, because the nodes unpack these without a limit.
   for (const { state } of Object.values(data.chains))
     unpackIfWhole(() => Buffer.from(state.slice(2), "hex"), file);
   for (const [network, { ahead }] of Object.entries(data.chains)) {
@@ -116,7 +116,7 @@ function readSession(value: unknown): Session | undefined {
   try {
     return sessionSchema.safeParse(value).data;
   } catch (error) {
-    // So much is wrong with it that it cannot even be listed.
+    // There are more problems than zod can list.
     if (error instanceof RangeError) return undefined;
     throw error;
   }
@@ -128,7 +128,7 @@ function tooLarge(path: string, most: string): KitError {
   });
 }
 
-/** At least as many as the values of a JSON text: each but the first follows one of these. */
+/** Counts the commas and opening brackets of a JSON text. Each of its values but the first follows one. */
 function countValues(text: Uint8Array): number {
   let count = 0;
   for (const byte of text) if (byte === comma || byte === bracket || byte === brace) count++;
@@ -138,9 +138,9 @@ function countValues(text: Uint8Array): number {
 const [comma, bracket, brace] = Buffer.from(",[{");
 
 /**
- * Requires that a session is of the same networks, contracts and tokens.
+ * Requires that a session has the same networks, contracts and tokens.
  *
- * @throws {KitError} with those that differ
+ * @throws {KitError} listing those that differ
  */
 export function requireSamePlaces(
   path: string,
@@ -158,7 +158,11 @@ export function requireSamePlaces(
   });
 }
 
-/** The unpacked contents; undefined if they are unreadable or damaged, which the reader then reports. */
+/**
+ * Returns the unpacked contents; undefined if they are unreadable or damaged.
+ *
+ * @throws {KitError} if they are too large
+ */
 function unpackIfWhole(read: () => Uint8Array, file: { path: string; bytes: number }): Buffer | undefined {
   try {
     return unpack(read(), file);

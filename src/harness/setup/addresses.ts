@@ -14,10 +14,10 @@ import { type Asset, type NetworkTier, networkNames, networks } from "../../prot
 import { ConfigurationError, type ConfigurationProblem } from "../../util/errors.ts";
 import { publicContracts } from "./place-contract.ts";
 
-/** Where the facilitator contract stands: one address for all mainnets, the other for both testnets. */
+/** The addresses of the facilitator contract: one for all mainnets, the other for all testnets. */
 export type FacilitatorContracts = Readonly<Record<NetworkTier, Address>>;
 
-/** The contract with the harness's own accounts, as `x402-kit deploy` would deploy it with the same ones. */
+/** Plans the contract's deployment with the harness's accounts, exactly as `x402-kit deploy` would. */
 export function planLocalDeployment(tier: NetworkTier): Deployment {
   const { admin, operator, recoverer, pauser } = harnessAccounts;
   return planDeployment(tier, {
@@ -29,20 +29,20 @@ export function planLocalDeployment(tier: NetworkTier): Deployment {
   });
 }
 
-/** The variables for the two addresses, as messages about problems name them. */
+/** The environment variables of the two addresses, for error messages. */
 const variables: Readonly<Record<NetworkTier, string>> = {
   mainnet: "FACILITATOR_CONTRACT_MAINNET",
   testnet: "FACILITATOR_CONTRACT_TESTNET",
 };
 
 /**
- * The addresses for the facilitator contract, with defaults where none is configured. With their checksums (EIP-55),
- * because clients refuse addresses in mixed case with wrong ones.
+ * Returns the addresses of the facilitator contract, with defaults for those not configured. They are checksummed (EIP-55),
+ * because clients refuse mixed-case addresses with a wrong checksum.
  *
- * @param configured as the user spelled them
+ * @param configured the addresses as the user wrote them
  * @param assets the tokens on the chains; USDC of every network by default
- * @param names what problems call the two
- * @throws {ConfigurationError} with everything that is wrong with them
+ * @param names the names of the two settings in error messages
+ * @throws {ConfigurationError} listing everything that is wrong with them
  */
 export function resolveFacilitatorContracts(
   configured: Readonly<Partial<Record<NetworkTier, string | undefined>>> = {},
@@ -77,10 +77,10 @@ export function resolveFacilitatorContracts(
   return resolved;
 }
 
-/** The contract that already occupies an address. */
+/** Returns the problem if something else already has the address, otherwise undefined. */
 export function collision(value: Address, assets: readonly Asset[]): string | undefined {
   const number = BigInt(value);
-  // Ethereum's precompiles are below 0x20, those of layer 2 (RIP-7212) from 0x100.
+  // Ethereum's precompiles are below 0x20, those of layer 2 (RIP-7212) start at 0x100.
   if (number < 0x200n) return "is the address of a precompiled contract";
   if (number >> 12n === 0x42n << 140n) return "is in the range of the system contracts of optimism and base";
   for (const [address, what] of inhabitants(assets)) {

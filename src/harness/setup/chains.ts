@@ -17,43 +17,44 @@ import type { SavedChain } from "./prepare-chain.ts";
 import { startFork } from "./start-fork.ts";
 
 export type StartChainsOptions = {
-  /** Which networks; each at most once. */
+  /** The networks to start, each at most once. */
   networks: readonly NetworkName[];
   /** The registry of network names; the built-in networks by default. */
   knownNetworks?: NetworkRegistry | undefined;
   facilitatorContracts: FacilitatorContracts;
-  /** The token of a network, where it is not to be its USDC. */
+  /** The tokens of networks that use one other than USDC. */
   assets?: Readonly<Partial<Record<NetworkName, Asset>>> | undefined;
-  /** The sources of forked chains; their real USDC is then the token. */
+  /** The sources of forked chains. Their token is the real USDC. */
   fork?: ForkOptions | undefined;
-  /** Where the service listens. Where that is every address of this machine, the nodes can be reached there too. */
+  /** The address that the service listens on. If it is all addresses of this machine, the nodes are reachable there too. */
   host?: string | undefined;
-  /** Names besides `localhost` that all but the service may be called by, such as that of a container. */
+  /** Host names besides `localhost` that callers may use for everything but the payment API, such as a container's name. */
   allowHosts?: readonly string[] | undefined;
-  /** The port at which a network's node can be reached; free ones by default. */
+  /** The ports of the networks' nodes; free ones by default. */
   rpcPorts?: Readonly<Partial<Record<NetworkName, number>>> | undefined;
-  /** Gives up the start; without effect once the chains run. */
+  /** Aborts the start; has no effect once the chains run. */
   signal?: AbortSignal | undefined;
-  /** Path of the anvil binary; the one of this platform's package by default. */
+  /** Path of the anvil binary; by default the one from this platform's package. */
   anvilBinary?: string | undefined;
   /**
-   * Called once, while the nodes start by themselves: for work that keeps this process busy, such as imports. Before the
-   * start of the nodes they would delay it.
+   * Called once, after the nodes are spawned and while they start. For work that keeps this process busy, such as imports,
+   * which would otherwise delay the start of the nodes.
    */
   meanwhile?: (() => void) | undefined;
   /** The states that chains continue from, by network. */
   saved?: Readonly<Record<string, SavedChain>> | undefined;
-  /** Gives the chains a clock of their own that begins there (unix seconds); they then stand still between blocks. */
+  /** If given, the chains have their own clock. It starts at this time (unix seconds) and stands still between blocks. */
   genesisTime?: number | undefined;
 };
 
 export type Chains = Awaited<ReturnType<typeof startChains>>;
 
 /**
- * Starts a chain for each network, all at once, with the facilitator contract, the token and the test payers in
- * place. However this process ends, its nodes end with it.
+ * Starts a chain for each network, all at once, and sets up the facilitator contract, the token and the test payers. The
+ * nodes end with this process, however it ends.
  *
- * @throws {ConfigurationError} for ports that cannot be, {@link KitError} when a node cannot start; then none is left
+ * @throws {ConfigurationError} for invalid networks or ports, {@link KitError} if a node cannot start; none is left running
+ *   then
  *
  * @example
  * await using chains = await startChains({
@@ -79,7 +80,7 @@ export async function startChains(options: StartChainsOptions) {
   };
   let preparation: Promise<typeof import("./prepare-chain.ts")> | undefined;
   const prepare = () => {
-    // The contracts' code.
+    // Loads the contracts' bytecode.
     preparation ??= import("./prepare-chain.ts");
     return preparation;
   };
@@ -87,14 +88,14 @@ export async function startChains(options: StartChainsOptions) {
   const onSpawn = () => {
     if (isBusy) return;
     isBusy = true;
-    // The other nodes are started in this turn of the event loop.
+    // Deferred, because the other nodes are spawned in this turn of the event loop.
     setImmediate(() => {
       prepare().catch(() => {});
       void endOrphans();
       options.meanwhile?.();
     });
   };
-  // A fork asks its network first.
+  // Forks query their network before they spawn a node: use that time.
   if (networks.every(({ name }) => forks.has(name))) onSpawn();
 
   const nodeHost = await findHiddenAddress();
@@ -136,24 +137,24 @@ export async function startChains(options: StartChainsOptions) {
   }
   for (const { fork } of nodes) fork?.keepRecording(true);
   return {
-    /** By network, in the order in which they were asked for. */
+    /** The chains by network, in the requested order. */
     chains: Object.fromEntries(
       results.filter((result) => result.status === "fulfilled").map(({ value }) => value),
     ),
-    /** The pids of everything that was started: the nodes, and the watchdog last. */
+    /** The pids of all started processes: the nodes, and the watchdog last. */
     pids: [...nodes.map(({ pid }) => pid), ...(watchdog.pid === undefined ? [] : [watchdog.pid])],
-    /** Calls the listener when a node ends without having been asked to, with an error that names it. */
+    /** Calls the listener if a node exits without having been stopped, with an error that names it. */
     onFailure(listener: (error: KitError) => void) {
       for (const node of nodes) node.onExit(listener);
     },
-    /** Ends all nodes, and resolves when no process is left. Can be called again. */
+    /** Stops all nodes and resolves when no process is left. Can be called again. */
     stop,
     [Symbol.asyncDispose]: stop,
   };
 }
 
 function oneError(failures: readonly unknown[], asked: number): unknown {
-  // The same failure of every node, such as a missing binary, is one failure.
+  // If every node failed for the same reason, such as a missing binary, report it once.
   const messages = new Set(failures.map(String));
   if (messages.size === 1) return failures[0];
   const kitErrors = failures.filter((failure) => failure instanceof KitError);
@@ -163,7 +164,7 @@ function oneError(failures: readonly unknown[], asked: number): unknown {
   });
 }
 
-/** The problem with the networks that are asked for, and with the ports of their nodes. */
+/** Returns the problems with the requested networks and the ports of their nodes. */
 export function findChainProblems(
   options: Pick<StartChainsOptions, "networks" | "rpcPorts" | "knownNetworks">,
 ): readonly ConfigurationProblem[] {
@@ -195,14 +196,14 @@ export function findChainProblems(
 }
 
 /**
- * An address of this machine alone that a web page cannot find by trying: a browser lets it open a WebSocket to any port of
- * 127.0.0.1, and anvil takes it whoever asks. Where the system answers for all of 127.0.0.0/8, as Linux does, it is one of
- * sixteen million; elsewhere 127.0.0.1.
+ * Returns a loopback address that web pages cannot guess. Browsers let pages open WebSockets to any port of 127.0.0.1, and
+ * anvil accepts them from any origin. If all of 127.0.0.0/8 is loopback, as on Linux, the address is one of 16 million;
+ * otherwise it is 127.0.0.1.
  */
 export async function findHiddenAddress(): Promise<string> {
   const usual = "127.0.0.1";
   const address = `127.${randomBytes(3).join(".")}`;
-  // Those of the network and of all.
+  // Avoid network and broadcast addresses.
   if (/\.0$|\.255$/.test(address)) return findHiddenAddress();
   return requireFree(address, 0).then(
     () => address,

@@ -1,4 +1,4 @@
-// Imported, not global: a test that installs fake timers must not stop its chains.
+// Imported instead of global, so that a test's fake timers do not stop its chains.
 import { clearInterval, setInterval } from "node:timers";
 import type { LocalCall } from "../../chain/rpc/local-rpc.ts";
 import { quantity, readQuantity } from "../../protocol/hex.ts";
@@ -6,20 +6,20 @@ import { KitError } from "../../util/errors.ts";
 import { membersOf } from "../../util/json.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
 
-/** The most blocks that are mined at once: more take the node seconds. */
+/** The maximum number of blocks mined in one call; more would take the node seconds. */
 const mostBlocks = 10_000;
 
-/** How often a block is mined that is to have a fee. */
+/** How often to try to mine a block with a given fee. */
 const mostTries = 10;
 
-/** How the blocks of one chain come: as transactions come, with each heartbeat, at a fixed fee, or not at all. */
+/** Controls when a chain mines blocks: with each transaction, with each heartbeat, at a fixed fee, or not at all. */
 export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean }) {
-  // A chain with a clock of its own stands still between transactions.
+  // A chain with its own clock stands still between transactions.
   const heartbeat = ownClock ? undefined : startHeartbeat(node, beat);
 
-  /** True if blocks wait for `release`. */
+  /** True while mining is held, until `release`. */
   let isHeld = false;
-  /** The base fee of every block, in wei per gas; undefined while the chain decides. */
+  /** The fixed base fee of every block, in wei per gas; undefined while the chain computes it. */
   let fixedFee: bigint | undefined;
 
   const feeCall = (wei: bigint): LocalCall => ["anvil_setNextBlockBaseFeePerGas", quantity(wei)];
@@ -30,15 +30,15 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
       await (blocks === 1 ? node.request("evm_mine") : node.request("anvil_mine", quantity(blocks)));
       return;
     }
-    // Not in one request: the calls of a batch do not wait for one another.
+    // Not in one batch, because its calls do not wait for one another.
     for (let mined = 0; mined < blocks; mined++) await mineAt(fee);
-    // For a block that another client mines.
+    // In case another client mines the next block.
     if (fixedFee !== undefined) await node.batch([feeCall(fixedFee)]);
   }
 
   /**
-   * Mines a block at a fee. Anvil can be given that of the next block only, and forgets even that when a block is done which it was
-   * making meanwhile. Then another one is mined, but not for ever: whoever mines without end must not hold up a fault.
+   * Mines a block at a fee. Anvil only lets us set the fee of the next block, and forgets it if a block already in progress is
+   * finished first. Then another block is mined, but not forever, so that a client that keeps mining cannot delay a fault.
    */
   async function mineAt(wei: bigint): Promise<void> {
     for (let tries = 0; tries < mostTries; tries++) {
@@ -48,14 +48,14 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
     }
   }
 
-  /** A chain whose automatic mining is switched off, by whomever, gets no blocks: its transactions are to be held. */
+  /** Unless the fee is fixed, mines no block while automine is off, whoever turned it off: transactions are to be held. */
   async function beat(): Promise<void> {
     if (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true) await mineBlocks(1);
   }
 
   /**
-   * Mines by itself from then on: as transactions come, or at a fixed fee with each heartbeat. What waits is to be mined before,
-   * or anvil would take it from its pool once more, for a second block.
+   * Resumes automatic mining: with each transaction, or with each heartbeat if the fee is fixed. Pending transactions must be
+   * mined before; otherwise anvil would take them from its pool again, for a second block.
    */
   async function goOnMining(): Promise<void> {
     if (fixedFee === undefined || heartbeat === undefined) await node.request("evm_setAutomine", true);
@@ -64,21 +64,21 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
 
   return {
     mineBlocks,
-    /** Mines a block, unless blocks are held back. */
+    /** Mines a block unless mining is held. */
     async mineUnlessHeld() {
       if (!isHeld) await mineBlocks(1);
     },
-    /** Ends the heartbeat's part for a while. */
+    /** Pauses the heartbeat. */
     pause: async () => void (await heartbeat?.pause()),
     resume() {
       if (!isHeld) heartbeat?.resume();
     },
-    /** The chain has begun anew. */
+    /** Forgets holds and fixed fees, for a reset of the chain. */
     forget() {
       isHeld = false;
       fixedFee = undefined;
     },
-    /** The operations that a chain offers its users. */
+    /** The operations that a chain exposes. */
     control: {
       async mine(blocks = 1) {
         if (!Number.isSafeInteger(blocks) || blocks < 1 || blocks > mostBlocks) {
@@ -88,22 +88,22 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
       },
       isMining: async () =>
         !isHeld && (fixedFee !== undefined || (await node.request("anvil_getAutomine")) === true),
-      /** Mines nothing more by itself, until {@link release}: transactions wait in the pool. */
+      /** Stops automatic mining until {@link release}; transactions wait in the pool. */
       async hold() {
         isHeld = true;
         await heartbeat?.pause();
         await node.request("evm_setIntervalMining", 0);
       },
-      /** Mines what waits, and from now on each transaction as it comes. */
+      /** Mines all pending transactions and resumes automatic mining. */
       async release() {
         isHeld = false;
         await mineBlocks(1);
         await goOnMining();
       },
       /**
-       * Has every block cost so many wei per gas, from the next one on, which is mined at once unless mining is held. Blocks
-       * come with the clock meanwhile, one a second: with each transaction they could not be given their fee. A chain with
-       * a clock of its own mines as before, and there the fee falls again with every transaction.
+       * Fixes the base fee, in wei per gas, from the next block on. That block is mined immediately unless mining is held.
+       * Meanwhile blocks are mined once a second, because blocks mined with each transaction could not be given the fee. A
+       * chain with its own clock mines as before, so its fee falls again with every transaction.
        */
       async fixBaseFee(wei: bigint) {
         fixedFee = wei;
@@ -115,9 +115,9 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
         await mineBlocks(1);
         await goOnMining();
       },
-      /** Lets the chain decide again what blocks cost, from so many wei per gas on. */
+      /** Lets the chain compute the base fee again, starting from `wei` per gas. */
       async freeBaseFee(wei: bigint) {
-        // What it mines would give the next block the fixed fee once more.
+        // A block mined by the heartbeat would set the fixed fee for the next block again.
         await heartbeat?.pause();
         fixedFee = undefined;
         if (isHeld) return void (await node.batch([feeCall(wei)]));
@@ -131,11 +131,11 @@ export function createMining(node: LocalNode, { ownClock }: { ownClock: boolean 
 const periodMs = 1_000;
 
 /**
- * Starts a heartbeat, which mines a block a second with `mine` on a chain that has nothing else to do, so that its head follows the
- * clock. It ends with the node, and does not keep this process alive.
+ * Starts a heartbeat that calls `mine` every second, so that the head of an idle chain follows the clock. It ends with the
+ * node, and does not keep this process alive.
  *
- * Anvil's own `--mixed-mining` does the same, but once the mode of mining was changed there is no way back to
- * it, and `evm_setAutomine(false)` holds nothing in it.
+ * Anvil's own `--mixed-mining` does the same. But once the mining mode is changed there is no way back to it, and
+ * `evm_setAutomine(false)` does not stop its mining.
  */
 export function startHeartbeat(node: LocalNode, mine: () => Promise<void>) {
   let timer: NodeJS.Timeout | undefined;
@@ -145,7 +145,7 @@ export function startHeartbeat(node: LocalNode, mine: () => Promise<void>) {
     try {
       await mine();
     } catch {
-      // Every other request to the node reports what is wrong with it.
+      // If something is wrong with the node, all other requests report it.
     } finally {
       beating = undefined;
     }
@@ -164,7 +164,7 @@ export function startHeartbeat(node: LocalNode, mine: () => Promise<void>) {
   resume();
   node.exited.then(pause);
   return {
-    /** Stops it. Resolves when its last block is mined. */
+    /** Stops the heartbeat. Resolves when its last block is mined. */
     pause,
     resume,
   };

@@ -11,35 +11,34 @@ import { createBoundedMap } from "../../util/cache.ts";
 import { KitError } from "../../util/errors.ts";
 import { isObject } from "../../util/json.ts";
 
-/** A contract, and the address it is to stand at. */
+/** A contract to place at an address. */
 export type PlacedContract = {
   /** The name in messages. */
   name: string;
   address: Address;
   initCode: Hex;
-  /** Code that the contract calls, without a constructor of its own, and where it goes. It is put there first. */
+  /** Code that the contract calls and that has no constructor, with its addresses. It is written first. */
   code?: readonly (readonly [address: Address, code: Hex])[];
 };
 
-/** Enough for any constructor, below what a block holds. */
+/** Enough for any constructor, and below the block gas limit. */
 const constructorGas = "0x2000000";
 
 const sender = harnessAccounts.treasury.address;
 
 /**
- * Runs the constructors of contracts at given addresses, and returns the calls that write what came of it: code, nonce
- * and storage. Only code that the contracts call is written at once. Two requests for all of them.
+ * Runs the constructors of contracts at given addresses, and returns the calls that write the results: code, nonce and
+ * storage. Only the code that the contracts call is written immediately. Takes two requests in total.
  *
- * A constructor runs for real, on the node, but in a call with state overrides: the creation code stands at the
- * address with its storage empty. What it returns is the code, what it changes the storage, and `address(this)` is
- * right. Nothing is mined and no nonce is used. The differences from a real deployment: its events are not on the
- * chain, and the address has code while the constructor runs.
+ * A constructor really runs on the node, but in a call with state overrides: the creation code is at the address, with empty
+ * storage. Its return value is the code, its state changes are the storage, and `address(this)` is correct. Nothing is mined
+ * and no nonce is used. Unlike in a real deployment, events are not on the chain, and the address has code while the
+ * constructor runs.
  *
- * Where something stands already, the code is replaced, and so is each slot that the constructor writes. Slots that
- * only the former contract wrote stay as they are: no call tells which there are. On a fork there are none; see
- * `createBlankAccounts`.
+ * If the address already has a contract, its code is replaced, and so is each slot that the constructor writes. Other slots
+ * of the former contract stay, because no call lists them. On a fork there are none; see `createBlankAccounts`.
  *
- * @throws {KitError} when a constructor reverts, or changes another account
+ * @throws {KitError} if a constructor reverts, or changes another account
  */
 export async function runConstructors(
   rpc: LocalRpc,
@@ -47,7 +46,7 @@ export async function runConstructors(
 ): Promise<LocalCall[]> {
   await rpc.batch(calledCode(contracts));
   const results = await rpc.batch(contracts.flatMap(callsOf)).catch(async (error: unknown) => {
-    // Which one it was, each by itself tells.
+    // Run each one separately to find out which failed.
     for (const contract of contracts) {
       await rpc.batch(callsOf(contract)).catch((cause: unknown) => {
         throw new KitError(`The constructor of ${contract.name} failed`, { cause });
@@ -60,14 +59,14 @@ export async function runConstructors(
   );
 }
 
-/** The results of constructors on otherwise empty chains; some 150 kB each. */
+/** Cached results of constructors on otherwise empty chains, about 150 kB each. */
 const known = createBoundedMap<string, readonly LocalCall[]>(16);
 
 /**
- * As {@link runConstructors}, on a chain that holds nothing else: what a constructor does follows from its code, its
- * address and the chain's id then, so that it runs once in a process. No request for those that ran before.
+ * Like {@link runConstructors}, for a chain that holds nothing else. The result then depends only on code, address and
+ * chain id, so each constructor runs once per process, and later calls make no request.
  *
- * @returns the calls that write all of it, the code that the contracts call included
+ * @returns the calls that write everything, including the code that the contracts call
  */
 export async function runConstructorsOnce(
   rpc: LocalRpc,
@@ -84,7 +83,7 @@ function calledCode(contracts: readonly PlacedContract[]): LocalCall[] {
   return contracts.flatMap(({ code = [] }) => code).map(([where, code]) => ["anvil_setCode", where, code]);
 }
 
-/** One call gives the code, the other one the storage. */
+/** The first call returns the code, the second the storage. */
 function callsOf({ address, initCode }: PlacedContract): LocalCall[] {
   const call = { from: sender, to: address, gas: constructorGas };
   const overrides = { [address]: { code: initCode, state: {} } };
@@ -110,13 +109,13 @@ function writesOf({ name, address }: PlacedContract, code: unknown, trace: unkno
   return writes;
 }
 
-/** The tracer that shows what a call would change. */
+/** The tracer options that report the state changes of a call. */
 export const changesTracer = { tracer: "prestateTracer", tracerConfig: { diffMode: true } } as const;
 
-/** A word of storage as a call would leave it. The address is in lower case. */
+/** A storage word after a call. The address is in lower case. */
 export type StorageChange = { address: Address; slot: Hex; value: Hex };
 
-/** Reads the result of `debug_traceCall` with {@link changesTracer}: the accounts that would change, and their storage. */
+/** Reads a `debug_traceCall` result with {@link changesTracer}: the accounts that would change, and their storage. */
 export function readStorageChanges(trace: unknown): {
   accounts: readonly string[];
   storage: readonly StorageChange[];
@@ -137,10 +136,10 @@ export function readStorageChanges(trace: unknown): {
   return { accounts, storage };
 }
 
-/** Where it keeps `mapping(address owner => mapping(address spender => uint256)) allowance`. */
+/** The slot of MockUSDC's `mapping(address owner => mapping(address spender => uint256)) allowance`. */
 export const mockAllowanceSlot = 10n;
 
-/** The mock of a token at the token's address: a proxy, as USDC's is, and the code behind it. */
+/** The mock of a token at the token's address: a proxy like USDC's, and the code behind it. */
 export function mockToken(asset: Asset): PlacedContract {
   return {
     name: "MockUSDC",
@@ -153,20 +152,20 @@ export function mockToken(asset: Asset): PlacedContract {
   };
 }
 
-/** Contracts that have the same address on every public chain; here they are stand-ins that behave alike. */
+/** Stand-ins for contracts that have the same address on every public chain. */
 export const publicContracts: readonly LocalContract[] = [
   ...new Set(settlings.flatMap(({ localContracts = [] }) => localContracts)),
   ...batchSettlementContracts,
 ];
 
-/** The calls that put them in place on a chain with this token. */
+/** The calls that write them on a chain with this token. */
 export async function publicContractCode(token: Asset): Promise<LocalCall[]> {
   return Promise.all(
     publicContracts.map(async ({ address, code }) => ["anvil_setCode", address, await code(token)]),
   );
 }
 
-/** The same on a fork, where those that the chain has stay as they are. */
+/** The same for a fork, but only for contracts that the chain does not have. */
 export async function missingContractCode(rpc: LocalRpc, token: Asset): Promise<LocalCall[]> {
   const codes = await rpc.batch(publicContracts.map(({ address }) => ["eth_getCode", address, "latest"]));
   return (await publicContractCode(token)).filter((_, index) => codes[index] === "0x");

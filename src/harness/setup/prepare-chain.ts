@@ -46,14 +46,14 @@ import {
   writeApprovals,
 } from "./test-accounts.ts";
 
-/** A local chain with everything in place. Chain time is unix seconds; amounts are in the asset's smallest unit. */
+/** A fully set-up local chain. Chain time is in unix seconds; amounts are in the asset's smallest unit. */
 export type HarnessChain = Awaited<ReturnType<typeof prepareChain>>;
 
-/** A chain that has ended. */
+/** The saved state of a chain. */
 export type SavedChain = {
   /** The result of `anvil_dumpState`: accounts, contracts, storage, blocks and transactions. */
   state: string;
-  /** How many seconds its time was ahead of this machine's. */
+  /** How many seconds its time was ahead of this machine's clock. */
   ahead: number;
 };
 
@@ -62,9 +62,9 @@ export type LocalChainOptions = {
   facilitatorContract: Address;
   asset: Asset;
   node: LocalNode;
-  /** Where users reach the node. */
+  /** The URL at which users reach the node. */
   publicRpcUrl: string;
-  /** True if the chain's time is its own, and not this machine's. */
+  /** True if the chain has its own clock instead of this machine's. */
   ownClock?: boolean;
   /** The state that the chain continues from. */
   saved?: SavedChain | undefined;
@@ -74,13 +74,13 @@ const { treasury, operator, admin, recoverer, pauser, sponsor } = harnessAccount
 const { sponsored, approvedShort } = testPayers;
 const senders = [treasury, operator, admin, recoverer, pauser, sponsor, sponsored, approvedShort];
 
-/** How long a node that mines at once may take for a transaction, usually 2 ms. After that, it has missed it. */
+/** How long a node with automine may take to mine a transaction, usually 2 ms. After that, it has missed it. */
 const minedWithinMs = 500;
 
-/** Gas for one call of the token, of which none takes more than 100,000. */
+/** The gas limit of a token call; none uses more than 100,000. */
 const tokenCallGas = "0x249f0";
 
-/** Loads a saved state. Omits the node's error, which repeats the state and may have megabytes. */
+/** Loads a saved state. Its error omits the node's message, which repeats the whole state and may be megabytes long. */
 async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
   try {
     await node.request("anvil_loadState", state);
@@ -92,11 +92,11 @@ async function load(node: LocalNode, { state }: SavedChain): Promise<void> {
   }
 }
 
-/** Puts contracts, accounts and payers in place on a node that has just been started. */
+/** Sets up contracts, accounts and payers on a node that has just been started. */
 export async function prepareChain(options: LocalChainOptions) {
   const { network, facilitatorContract, asset, node, publicRpcUrl, ownClock = false, saved } = options;
   const realToken = node.fork !== undefined && isRealToken(network, asset);
-  // A fork has the tokens of its network.
+  // A fork already has its network's tokens.
   const tokens = node.fork === undefined ? localTokensBeside(asset) : {};
   const hasBlacklist = await placeEverything(options, { realToken, tokens });
   if (saved !== undefined) await load(node, saved);
@@ -105,10 +105,10 @@ export async function prepareChain(options: LocalChainOptions) {
   const start = await takeStartingPoint(node, { impersonated: treasury.address, ownClock, ahead });
   const mining = createMining(node, { ownClock });
 
-  // One at a time: anvil can strand transactions of one sender that race.
+  // One at a time: if transactions of one sender race, anvil can leave some of them stuck.
   const inTurn = createSerialQueue();
 
-  /** Works while neither the heartbeat nor this sends anything. */
+  /** Runs work while neither the heartbeat nor the queue sends anything to the node. */
   async function whileStill<T>(work: () => Promise<T>): Promise<T> {
     await Promise.all([mining.pause(), inTurn(async () => {})]);
     const done = await work();
@@ -118,18 +118,18 @@ export async function prepareChain(options: LocalChainOptions) {
 
   return {
     network,
-    /** Where the node listens. It answers everybody, so this is for the harness and its service alone. */
+    /** The node's own URL. It answers everybody, so only the harness and its service may know it. */
     rpcUrl: node.rpcUrl,
-    /** Where users reach the node, through its gate. */
+    /** The URL at which users reach the node, through its gate. */
     publicRpcUrl,
     facilitatorContract,
     asset,
-    /** The accepted assets besides; nothing on a fork. */
+    /** Further accepted tokens; none on a fork. */
     tokens,
-    /** True if the token knows a blacklist. On a fork it may not: then the payer `blacklisted` pays as others do. */
+    /** True if the token has a blacklist. On a fork it may not; the payer `blacklisted` then pays like any other. */
     hasBlacklist,
     node,
-    /** As it began. */
+    /** The transaction counts of the service's accounts at the start. */
     mined: start.mined,
     ...tokenActions({ asset, tokens }, { node, realToken, inTurn, mining }),
     /** Sets an account's native balance, in wei. */
@@ -138,8 +138,8 @@ export async function prepareChain(options: LocalChainOptions) {
     },
     ...mining.control,
     /**
-     * Moves the chain's time forward and mines, so that `latest` is at the new time at once; time goes on from there.
-     * Gives the new time.
+     * Moves the chain's time forward and mines a block, so that `latest` has the new time immediately. Time continues from
+     * there. Returns the new time.
      */
     async advanceTime(seconds: number): Promise<bigint> {
       if (!Number.isSafeInteger(seconds) || seconds < 1 || seconds > longestAdvanceSeconds) {
@@ -148,7 +148,7 @@ export async function prepareChain(options: LocalChainOptions) {
         );
       }
       hasMovedTime = true;
-      // Where blocks have fixed distances, an offset to the clock is not looked at.
+      // With a fixed block interval, anvil ignores an offset to the clock.
       if (ownClock) {
         await node.request(
           "evm_setNextBlockTimestamp",
@@ -161,7 +161,7 @@ export async function prepareChain(options: LocalChainOptions) {
       return readHeadTime(node, node.name);
     },
     now: () => readHeadTime(node, node.name),
-    /** Does what sets the node's time back, as replacing blocks does; then it is what it would have been without that. */
+    /** Runs work that sets the node's clock back, such as a reorganization, and corrects the clock afterwards. */
     async keepTime<T>(work: () => Promise<T>): Promise<T> {
       const ahead = ownClock ? undefined : await readAhead(node);
       try {
@@ -170,11 +170,14 @@ export async function prepareChain(options: LocalChainOptions) {
         if (ahead !== undefined) await node.request("evm_setTime", clock() + ahead);
       }
     },
-    /** Since when it may have another time than this machine's: since its start where it was saved with one. */
+    /**
+     * Tells since when the chain's time may differ from this machine's: `started` if it was already ahead when loaded,
+     * `moved` after `advanceTime`, otherwise undefined.
+     */
     ownClockSince: () => (ahead > 0 ? "started" : hasMovedTime ? "moved" : undefined),
     /**
-     * Puts the chain back to its start: accounts, contracts, blocks, pool, mining, fees, and the time to the clock's.
-     * Nothing may be sent to it meanwhile.
+     * Resets the chain to its start: accounts, contracts, blocks, pool, mining, fees and clock. Nothing may be sent to it
+     * meanwhile.
      */
     async reset() {
       mining.forget();
@@ -182,14 +185,14 @@ export async function prepareChain(options: LocalChainOptions) {
       hasMovedTime = false;
       return mined;
     },
-    /** Remembers the chain as it is now, until it is put back further. */
+    /** Takes a snapshot of the chain. It is lost when the chain is restored to an older one. */
     async mark(): Promise<ChainMark> {
       const { restore } = await whileStill(start.mark);
       return { restore: () => whileStill(restore) };
     },
-    /** The number of the block at which it was remembered, or put back, at last: without that, it could not be put back. */
+    /** The block number of the latest snapshot or restore. Without that block, the chain could not be restored. */
     newestMark: start.newestMark,
-    /** The chain as it is now, for another one to go on with. */
+    /** Returns the current state, for another chain to continue from. */
     save: (): Promise<SavedChain> =>
       whileStill(async () => {
         const state = String(await node.request("anvil_dumpState"));
@@ -199,19 +202,19 @@ export async function prepareChain(options: LocalChainOptions) {
   };
 }
 
-/** Gives tokens to accounts, and approves for them what payers approve. */
+/** The actions that give accounts tokens and approvals. */
 function tokenActions(
   all: { asset: Asset; tokens: LocalTokens },
   { node, realToken, inTurn, mining }: TokenMeans,
 ) {
   return {
-    /** Gives an account more of the asset, or of another token. Resolves when that is mined. */
+    /** Gives an account more of the asset, or of another token. Resolves when mined. */
     fund: (account: Address, amount: bigint, token?: LocalTokenName) =>
       inTurn(async () => {
         const data = realToken ? transferCall(account, amount) : mintCall(account, amount);
         const { address: to } = tokenNamed(all, token);
         try {
-          // Whether it can be, before it is mined.
+          // Simulate first, so that a failing transfer is not mined.
           await node.request("eth_call", { from: treasury.address, to, data }, "latest");
         } catch (cause) {
           if (!(cause instanceof RpcRefusal)) throw cause;
@@ -223,8 +226,8 @@ function tokenActions(
         await sendFromTreasury(node, to, data);
       }),
     /**
-     * Has an account let Permit2, and whatever else payers approve, take so much of its tokens; 0 withdraws that. As its own
-     * `approve` would, without gas, and for a contract wallet too. Resolves when it is mined.
+     * Approves Permit2, and all other contracts that payers approve, for an amount of an account's tokens; 0 revokes it. Like
+     * the account's own `approve`, but without gas, and for contract wallets too. Resolves when mined.
      */
     approvePermit2: (account: Address, amount: bigint, token?: LocalTokenName) =>
       inTurn(async () => {
@@ -239,13 +242,13 @@ function tokenActions(
 
 type TokenMeans = {
   node: LocalNode;
-  /** True if the asset is the network's own, which nobody can mint. */
+  /** True if the asset is the network's real token, which nobody can mint. */
   realToken: boolean;
   inTurn: InTurn;
   mining: ReturnType<typeof createMining>;
 };
 
-/** How many seconds a node's time is ahead of this machine's: read within one second of it, unless the node is too slow. */
+/** Returns how many seconds a node's time is ahead of this machine's. Exact to the second unless the node is too slow. */
 async function readAhead(node: LocalNode): Promise<number> {
   for (let tries = 1; ; tries++) {
     const second = clock();
@@ -254,7 +257,7 @@ async function readAhead(node: LocalNode): Promise<number> {
   }
 }
 
-/** Contracts, the accounts of the harness, and the tokens; whether the asset has a blacklist. */
+/** Sets up the contracts, the harness's accounts and the tokens. Returns true if the asset has a blacklist. */
 async function placeEverything(
   { network, facilitatorContract, asset, node }: LocalChainOptions,
   { realToken, tokens }: { realToken: boolean; tokens: LocalTokens },
@@ -277,9 +280,9 @@ async function placeEverything(
     ...(await (node.fork === undefined ? publicContractCode(asset) : missingContractCode(node, asset))),
     ...(realToken ? [] : approvalWrites(asset.address, mockAllowanceSlot)),
     ...localTokenWrites(tokens),
-    // Those who send a transaction along can pay for it.
+    // Gas money for the service's accounts, and for payers who attach a transaction.
     ...senders.map(({ address }): LocalCall => ["anvil_setBalance", address, quantity(localGasMoney)]),
-    // So that the node takes unsigned transactions of the token's owner.
+    // Makes the node accept unsigned transactions from the token's owner.
     ["anvil_impersonateAccount", treasury.address],
   ]);
   const { hasBlacklist } = realToken
@@ -290,21 +293,21 @@ async function placeEverything(
 
 async function prepareMockToken(node: LocalNode, asset: Asset): Promise<{ hasBlacklist: boolean }> {
   const hashes = await sendAsTreasury(node, asset.address, testAccountTokenCalls(asset), 0);
-  // It mines nothing by itself yet.
+  // The node does not mine automatically yet.
   await node.request("evm_mine");
   requireSuccess(node, await readReceipts(node, hashes));
   return { hasBlacklist: true };
 }
 
-/** Sends a call to the token as its owner. Resolves when it is mined. */
+/** Sends a call to the token as its owner. Resolves when mined. */
 async function sendFromTreasury(node: LocalNode, token: Address, data: Hex): Promise<void> {
   const hashes = await sendAsTreasury(node, token, [data]);
   requireSuccess(node, await minedReceipts(node, hashes));
 }
 
 /**
- * Sends calls to the token as its owner; gives their hashes. Several at once need their first nonce: the node gives two
- * transactions that come together the same one.
+ * Sends calls to the token as its owner and returns their hashes. Several at once need `firstNonce`: the node would give
+ * transactions that arrive together the same nonce.
  */
 function sendAsTreasury(
   node: LocalNode,
@@ -335,8 +338,8 @@ const readReceipts = (node: LocalNode, hashes: readonly unknown[]) =>
   node.batch(hashes.map((hash) => ["eth_getTransactionReceipt", hash]));
 
 /**
- * The receipts of transactions that were just sent. The node mines them as they come, but now and then misses one, and
- * none where mining is held: then a block is mined for them.
+ * Waits for the receipts of transactions that were just sent. The node usually mines them immediately, but sometimes misses
+ * one, and mines none while mining is held. A block is mined for them then.
  */
 async function minedReceipts(node: LocalNode, hashes: readonly unknown[]): Promise<readonly unknown[]> {
   const until = performance.now() + minedWithinMs;

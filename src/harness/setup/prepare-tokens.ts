@@ -37,18 +37,17 @@ const domainSeparatorSelector = selector("DOMAIN_SEPARATOR()");
 const balanceOfSelector = selector("balanceOf(address)");
 const isBlacklistedSelector = selector("isBlacklisted(address)");
 const blacklistSelector = selector("blacklist(address)");
-/** Who may blacklist: FiatToken has a role for it, its look-alikes leave it to the owner. */
+/** The views that return who may blacklist: FiatToken has a role for it, look-alikes leave it to the owner. */
 const blacklisterSelectors = [selector("blacklister()"), selector("owner()")];
 
-/** The treasury's whole tokens: more than all USDC in existence, and less than FiatToken's 255 bits. */
+/** The treasury's balance in whole tokens: more than all USDC in existence, but within FiatToken's 255 bits. */
 const treasuryTokens = 10n ** 12n;
 
 /**
- * Brings the test payers into their states on a token that the harness has not made: the real one of a forked chain.
- * Balances are written, as no account can mint. Gives whether the token knows a blacklist; where it does not, the
- * test payer `blacklisted` is a payer like any other.
+ * Sets up the test payers on the real token of a forked chain. Balances are written to storage, because no account can mint.
+ * Also returns whether the token has a blacklist; if not, the test payer `blacklisted` pays like any other.
  *
- * @throws {KitError} when it is not the token it should be, or its balances cannot be written
+ * @throws {KitError} if it is not the expected token, or its balances cannot be written
  */
 export async function prepareRealToken(
   rpc: LocalRpc,
@@ -59,13 +58,13 @@ export async function prepareRealToken(
   const whole = 10n ** BigInt(asset.decimals);
   const balances: readonly (readonly [Address, bigint])[] = [
     ...payerBalances(asset),
-    // What strangers have sent to this published address would be in every sum of a test.
+    // Strangers may have sent tokens to this published address, which would distort the sums in tests.
     [harnessAccounts.recipient.address, 0n],
     [harnessAccounts.treasury.address, treasuryTokens * whole],
   ];
   await writeBalances(rpc, network, asset, balances);
   await writeApprovals(rpc, asset.address);
-  // Last: FiatToken keeps both in one word, and a balance that is written takes the mark away.
+  // Last: FiatToken keeps balance and blacklist flag in one word, so writing a balance clears the flag.
   const hasBlacklist = await blacklist(rpc, asset.address, testPayers.blacklisted.address);
   return { hasBlacklist };
 }
@@ -101,7 +100,7 @@ async function writeBalances(
   balances: readonly (readonly [Address, bigint])[],
 ): Promise<void> {
   const balanceOf = (account: Address) => read(rpc, address, `${balanceOfSelector}${addressWord(account)}`);
-  // The node reads the balances one by one when it writes them, each from far away; now it reads them all at once.
+  // Preload all balances at once. When writing them, the node would fetch them from the remote one by one.
   await Promise.all(balances.map(([account]) => balanceOf(account)));
   await rpc
     .batch(
@@ -123,7 +122,7 @@ async function writeBalances(
   }
 }
 
-/** Blacklists an account: writes what the blacklister's call would change in storage. Gives whether that worked. */
+/** Blacklists an account by writing the storage changes of the blacklister's call. Returns true if that worked. */
 async function blacklist(rpc: LocalRpc, token: Address, account: Address): Promise<boolean> {
   for (const byWhom of blacklisterSelectors) {
     const word = await read(rpc, token, byWhom);
@@ -146,14 +145,14 @@ async function blacklist(rpc: LocalRpc, token: Address, account: Address): Promi
   return false;
 }
 
-/** The first word that a view function gives; undefined when it reverts or gives less. */
+/** Returns the first word of a view's result; undefined if it reverts or returns less. */
 async function read(rpc: LocalRpc, to: Address, data: Hex): Promise<Hex | undefined> {
   const answer = await callOrRevert(rpc, { to, data });
   const word = answer === undefined ? undefined : wordAt(answer, 0);
   return word === undefined ? undefined : `0x${word}`;
 }
 
-/** The result of a call; undefined if it reverts. */
+/** Returns the result of a call; undefined if it reverts. */
 async function callOrRevert(rpc: LocalRpc, call: object): Promise<Hex | undefined> {
   try {
     const answer = await rpc.request("eth_call", call, "latest");
@@ -165,35 +164,35 @@ async function callOrRevert(rpc: LocalRpc, call: object): Promise<Hex | undefine
 }
 
 /*
- * The tokens besides USDC of a local chain, with the payers' money in them. Written, since their transactions would be most of
- * a start.
+ * The tokens besides USDC on a local chain, with the payers' balances. They are written to storage, because transactions
+ * would take most of the start-up time.
  */
 
-/** Those whose constructors write storage alone. The one with permits keeps its domain in its code. */
+/** The code of tokens whose constructors only write storage. Not `permit`: that one keeps its EIP-712 domain in its code. */
 const codes: Readonly<Partial<Record<LocalTokenName, Hex>>> = {
   plain: mockErc20DeployedBytecode,
   fee: mockFeeTokenDeployedBytecode,
   usdt: mockUsdtDeployedBytecode,
 };
 
-/** Where all of them keep what they keep. */
+/** The storage layout of all these tokens. */
 const slots = { balances: 0n, allowances: 1n, supply: 2n, name: 3n, symbol: 4n, decimals: 5n };
 
-/** Those beside the chain's own asset, which may be at the address of one. */
+/** The local tokens, except one at the address of the chain's own asset. */
 export function localTokensBeside(asset: Asset): LocalTokens {
   return Object.fromEntries(
     Object.entries(localTokens).filter(([, { address }]) => !sameAddress(address, asset.address)),
   );
 }
 
-/** The one that needs its constructor. */
+/** The permit token, whose constructor must run. */
 export function localTokenContracts({ permit }: LocalTokens): readonly PlacedContract[] {
   if (permit === undefined) return [];
   const initCode = tokenInitCode(mockPermitTokenBytecode, permit);
   return [{ name: "the permit token", address: permit.address, initCode }];
 }
 
-/** The calls that write the others, and what the test payers have of all and let Permit2 take: on every chain the same. */
+/** The calls that write the other tokens, and the test payers' balances and approvals in all; the same on every chain. */
 export function localTokenWrites(tokens: LocalTokens): readonly LocalCall[] {
   return localTokenNames.flatMap((name) => {
     if (tokens[name] === undefined) return [];
@@ -230,7 +229,7 @@ function deployment(token: Asset, code: Hex): readonly LocalCall[] {
   ];
 }
 
-/** A text of up to 31 bytes, as Solidity stores it: at the left, and twice its length in the last byte. */
+/** A string of up to 31 bytes as Solidity stores it: left-aligned, with twice its length in the last byte. */
 function shortText(text: string): bigint {
   const bytes = Buffer.from(text);
   const word = Buffer.alloc(32);
@@ -239,7 +238,7 @@ function shortText(text: string): bigint {
   return BigInt(`0x${word.toString("hex")}`);
 }
 
-/** The same of one account's approval: USDT would refuse another one where there is one. */
+/** The calls that write one account's approval. USDT's own `approve` would refuse to change an existing one. */
 export function localApprovalWrite(token: Address, account: Address, amount: bigint): LocalCall[] {
   return approvalWrites(token, slots.allowances, [[account, amount]]);
 }

@@ -16,17 +16,17 @@ export type StartForkOptions = Omit<LaunchOptions, "name" | "chainId" | "fork"> 
   network: Network;
   spec: ForkSpec;
   facilitatorContract: Address;
-  /** The token: the network's USDC as it is there, or a mock where there may be something else. */
+  /** The token: the network's real USDC, or a mock that replaces whatever is at the address. */
   asset: Asset;
 };
 
-/** As long as a busy public node may take for what a start needs. */
+/** Long enough for a busy public node to answer everything that a start needs. */
 const startTimeoutMs = 120_000;
 
 /**
- * Starts a node that forks a network, on the time of the clock.
+ * Starts a node that forks a network. Its time follows this machine's clock.
  *
- * @throws {KitError} as {@link openFork} and {@link startNode} do; no process is left then
+ * @throws {KitError} like {@link openFork} and {@link startNode}; no process is left running then
  */
 export async function startFork(options: StartForkOptions): Promise<LocalNode> {
   const { network, spec, facilitatorContract, asset, ...launch } = options;
@@ -53,22 +53,22 @@ export async function startFork(options: StartForkOptions): Promise<LocalNode> {
     }
   } catch (error) {
     await source.close();
-    // The source knows more of the cause than the node does.
+    // The source knows more about the cause than the node.
     throw source.explainStart(error);
   }
 }
 
-/** Returns true if a token is on a fork already, and is not to be replaced. */
+/** Returns true if the fork already has the token, so that it must not be replaced. */
 export function isRealToken(network: Network, asset: Asset): boolean {
   return sameAddress(asset.address, network.usdc.address);
 }
 
-/** Joins a node and what it forks from into one node. */
+/** Combines a node and its fork source into one node. */
 async function connect(node: LocalNode, source: ForkSource): Promise<LocalNode> {
   const gate = await openGate(node, source);
   let stopping: Promise<void> | undefined;
 
-  /** Throws the error of the fork's source instead of the node's, which only wraps it: it says what to do. */
+  /** Throws the source's error, which has hints, instead of the node's, which only wraps it. */
   async function explain<T>(asked: () => Promise<T>): Promise<T> {
     const before = source.failures().count;
     try {
@@ -97,10 +97,10 @@ async function connect(node: LocalNode, source: ForkSource): Promise<LocalNode> 
   };
 }
 
-/** Lets a recording answer for authorizations that are signed only now. */
+/** Opens a gate that lets a recording answer for authorizations signed after it was made. */
 async function openGate(node: LocalNode, source: ForkSource) {
   const { address } = source.network.usdc;
-  // Of a remote too: a recording of it will need the answers.
+  // For a remote too, because a recording of it needs the answers.
   const mappingSlot = await findMappingSlot(node, address, testPayers.funded.address);
   if (mappingSlot === undefined || source.kind === "remote") return undefined;
   const slots = source.expectAuthorizations(address, mappingSlot);
@@ -108,10 +108,10 @@ async function openGate(node: LocalNode, source: ForkSource) {
 }
 
 /**
- * Opens what a chain is forked from, and looks whether it is the network that it should be.
+ * Opens the source of a fork and checks that it is the right network.
  *
- * @throws {KitError} when the RPC does not answer, refuses, is of another chain or lacks the block; when the recording
- * cannot be read or is of something else
+ * @throws {KitError} if the RPC does not answer, refuses, serves another chain or lacks the block; if the recording cannot be
+ *   read or does not match
  */
 export async function openFork(options: OpenForkOptions): Promise<ForkSource> {
   const { spec } = options;

@@ -8,50 +8,47 @@ import type { LocalNode } from "../nodes/nodes.ts";
 
 export type StartingPoint = ChainMark & {
   readonly mined: MinedCounts;
-  /** The number of the block at which the chain was remembered, or put back, at last. */
+  /** The block number of the latest snapshot or restore. */
   newestMark(): number;
-  /** Remembers the chain as it is now, besides. */
+  /** Takes another snapshot of the chain. */
   mark(): Promise<ChainMark>;
 };
 
-/** A moment of a chain. */
+/** A snapshot of a chain. */
 export type ChainMark = {
-  /**
-   * Puts the chain back, any number of times; nothing may be sent to it meanwhile. Moments that were remembered later
-   * are lost then.
-   */
+  /** Restores the chain, any number of times. Nothing may be sent to it meanwhile. Later snapshots are lost. */
   restore(): Promise<MinedCounts>;
 };
 
-/** How many transactions of the accounts of the service the chain has mined. */
+/** The number of mined transactions of each of the service's accounts. */
 export type MinedCounts = ReadonlyMap<Address, number>;
 
-/** The state that a snapshot of the node leaves out. */
+/** State that a snapshot of the node does not include. */
 type Beside = {
-  /** Wei per gas of the next block. */
+  /** The base fee of the next block, in wei per gas. */
   baseFee: bigint;
-  /** How many seconds the chain's time is ahead of this machine's. */
+  /** How many seconds the chain's time is ahead of this machine's clock. */
   ahead: number;
 };
 
 /**
- * Begins to mine transactions as they come, and remembers the chain as it is now.
+ * Starts automatic mining and takes a snapshot of the chain.
  *
- * A snapshot of anvil holds blocks and accounts. What it leaves out is put back one by one: the pool, the mode of
- * mining, the clock, the fee of the next block, the account that fees are paid to. A snapshot is used up by reverting
- * to it, together with those taken after it, and is taken anew then.
+ * Anvil's snapshots hold blocks and accounts. Everything else is restored separately: the pool, the mining mode, the clock,
+ * the next block's fee, and the account that fees are paid to. Reverting uses up a snapshot and all later ones, so a new one
+ * is taken each time.
  *
- * Each time the base fee is a wei higher, so that the block that is mined then has a hash of its own, and all after it. Anvil
- * keeps the states of the newest blocks by their hashes: where a block is mined again after each revert, the newest state is
- * forgotten with the oldest one of the same hash, and after some resets no reorganization could go back to it. With a seed,
- * hashes are to be the same.
+ * The base fee is one wei higher each time, so that the block mined then, and all after it, have new hashes. Anvil keeps the
+ * states of the newest blocks by hash. If the same block were mined after each revert, its state would be dropped together
+ * with the oldest one of the same hash, and after a few resets no reorganization could go back to it. With a seed, the hashes
+ * must be the same.
  *
- * All of it is one request. The node carries out the calls of a batch in their order, and where one has to wait, for a
- * call of another client, the others queue for the same lock behind it.
+ * All of this is one request. The node executes the calls of a batch in order. If one has to wait for a call of another
+ * client, the others queue for the same lock behind it.
  *
- * @param impersonated whom the node sends unsigned transactions for
- * @param ownClock whether the chain's time is its own, and not this machine's
- * @param ahead how many seconds it is to be ahead of this machine's
+ * @param impersonated the account whose unsigned transactions the node accepts
+ * @param ownClock true if the chain has its own clock instead of this machine's
+ * @param ahead how many seconds the chain's time is to be ahead of this machine's clock
  */
 export async function takeStartingPoint(
   node: LocalNode,
@@ -60,16 +57,16 @@ export async function takeStartingPoint(
   const start: Beside = { baseFee: BigInt(initialBaseFee), ahead };
   let beginnings = 0n;
   const [first, startBlock, ...begun] = await node.batch(begin(start));
-  /** The block that a beginning mines is as good as the one before: nothing is in it. */
+  /** Without its own clock, the chain mines a block at each start. It counts as part of the snapshot, since it is empty. */
   const minedAtBeginning = ownClock ? 0 : 1;
   let newestMark = Number(startBlock) + minedAtBeginning;
 
-  /** The first call gives the id of a new snapshot, the second the block that it is of. */
+  /** The first call returns the id of a new snapshot, the second its block number. */
   function begin({ baseFee, ahead }: Beside): LocalCall[] {
     const differentFee = ownClock ? baseFee : baseFee + beginnings++;
     const timing: LocalCall[] = ownClock
       ? [["anvil_setBlockTimestampInterval", 1]]
-      : // After a revert the head is as old as the snapshot.
+      : // After a revert, the head is as old as the snapshot.
         [["anvil_removeBlockTimestampInterval"], ["evm_setTime", clock() + ahead], ["evm_mine"]];
     return [
       ["evm_snapshot"],
@@ -95,7 +92,7 @@ export async function takeStartingPoint(
       async restore() {
         const [, , reverted, next, ...answers] = await node
           .batch([
-            // No automatic mining in any mode, so that nothing is mined between the steps.
+            // Disables every kind of automatic mining, so that nothing is mined between the steps.
             ["evm_setIntervalMining", 0],
             ["anvil_dropAllTransactions"],
             ["evm_revert", snapshot],
@@ -131,10 +128,10 @@ export async function takeStartingPoint(
   };
 }
 
-/** The accounts of the service, which has to know their next txNonce when it starts. */
+/** The sending accounts of the service, which must know their next transaction nonces when it starts. */
 const senders = [harnessAccounts.operator.address, harnessAccounts.recoverer.address];
 
-/** Reads the counts from the last answers of the setup. */
+/** Reads the transaction counts from the last answers of the batch. */
 function readCounts(answers: readonly unknown[]): MinedCounts {
   const counts = answers.slice(-senders.length);
   return new Map(senders.map((account, index) => [account, Number(counts[index])]));

@@ -14,19 +14,19 @@ import type { Asset } from "../../protocol/networks.ts";
 import { changesTracer, type PlacedContract, readStorageChanges } from "./place-contract.ts";
 import { nestedSlot } from "./storage-slots.ts";
 
-/** Brings the test payers into the state that each stands for, on one chain. */
+/* Puts each test payer into its state on a chain. */
 
 const mintSelector = selector("mint(address,uint256)");
 const transferSelector = selector("transfer(address,uint256)");
 const blacklistSelector = selector("blacklist(address)");
 
-/** Code that refuses every call: `PUSH0 PUSH0 REVERT`. */
+/** Code that reverts every call: `PUSH0 PUSH0 REVERT`. */
 const revertingCode = "0x5f5ffd";
 
-/** Whole tokens of each payer, the one without any aside. */
+/** The balance of each payer in whole tokens, except the empty one. */
 const wholeTokens = 1_000_000n;
 
-/** Every account that stands in a known state on every chain, whatever is at it on the real chain: their keys are public. */
+/** All accounts with a fixed state on every local chain, whatever the real chain has there: their keys are public. */
 export const placedAccounts: readonly Address[] = [
   ...Object.values(testPayers).map(({ address }) => address),
   ...Object.values(harnessAccounts).map(({ address }) => address),
@@ -34,7 +34,7 @@ export const placedAccounts: readonly Address[] = [
   revertingDelegateAddress,
 ];
 
-/** The payers that are contracts with a constructor. */
+/** The test payers that are contracts with a constructor. */
 export function testAccountContracts(): readonly PlacedContract[] {
   const { smartWallet, fickle } = testPayers;
   return [
@@ -47,7 +47,7 @@ export function testAccountContracts(): readonly PlacedContract[] {
   ];
 }
 
-/** The calls that put the other code in place: contracts without a constructor, and delegations (EIP-7702). */
+/** The calls that write all other code: contracts without a constructor, and delegations (EIP-7702). */
 export function walletCode(): readonly LocalCall[] {
   return [
     ["anvil_setCode", testPayers.gasBurner.address, mockGasBurningWalletDeployedBytecode],
@@ -67,7 +67,7 @@ export function payerBalances({ decimals }: Asset): readonly (readonly [payer: A
   ]);
 }
 
-/** Calldata for the token, from its owner: who is given money, and who is blacklisted. */
+/** The calldata that the token's owner sends to fund payers and to blacklist one. */
 export function testAccountTokenCalls(asset: Asset): readonly Hex[] {
   const mints = payerBalances(asset).flatMap(([address, amount]) =>
     amount === 0n ? [] : [mintCall(address, amount)],
@@ -93,16 +93,16 @@ const all = 2n ** 256n - 1n;
 /** The contracts that payers approve on tokens. */
 const spenders = [...new Set(methods.flatMap(({ spender }) => spender ?? []))];
 
-/** How much those may take of accounts' tokens, in their smallest unit. */
+/** The allowances that accounts give to each spender, in the token's smallest unit. */
 type Approvals = readonly (readonly [account: Address, amount: bigint])[];
 
-/** Those of the test payers. */
+/** The approvals of the test payers. */
 const ofTestPayers: Approvals = Object.values<TestPayer>(testPayers).map(({ address, approved }) => [
   address,
   approved === undefined ? all : approved === "nothing" ? 0n : BigInt(approved),
 ]);
 
-/** The calls that write approvals, by default the test payers', into a token that keeps its allowances in this slot. */
+/** The calls that write approvals, by default the test payers', into a token with its allowances at `mappingSlot`. */
 export function approvalWrites(
   token: Address,
   mappingSlot: bigint,
@@ -120,14 +120,14 @@ export function approvalWrites(
   );
 }
 
-/** An amount that nobody approves. */
+/** An amount that nobody approves in practice. */
 const unusual = 2n ** 255n + 402n;
 
 const approveSelector = selector("approve(address,uint256)");
 
 /**
- * Writes approvals, by default the test payers', into a token whose storage is not known: what the accounts' calls of `approve`
- * would change.
+ * Writes approvals, by default the test payers', into a token with an unknown storage layout, by applying the storage changes
+ * that `approve` calls of the accounts would make.
  */
 export async function writeApprovals(
   rpc: LocalRpc,
@@ -140,7 +140,7 @@ export async function writeApprovals(
   const traces = await rpc.batch(
     calls.map(({ from, amount, spender }) => [
       "debug_traceCall",
-      // A trace leaves out what becomes zero: the place is found by another amount.
+      // A trace omits slots that become zero, so the slot is found with another amount.
       { from, to: token, data: `${approveSelector}${spender}${uintWord(amount === 0n ? unusual : amount)}` },
       "latest",
       changesTracer,

@@ -19,29 +19,29 @@ export type ShopRecorderOptions = {
 
 type Ended = Extract<Message<"shop">, { step: "ended" }>;
 
-/** A request that is passed on. */
+/** A forwarded request that is still in flight. */
 type Open = {
   exchange: Pick<Ended, "serviceId" | "requestId" | "method" | "url" | "shop" | "settlementId" | "isPaid">;
-  /** Requests with equal ones can be paid by one another's 402. */
+  /** Method and target. A payment can follow the 402 of any request with the same resource. */
   resource: string;
   port: number | undefined;
   startedAt: number;
   isEnded: boolean;
-  /** Ends it with the answer that has begun. */
+  /** Records the end with the answer received so far; set once an answer has started. */
   finish?: () => void;
 };
 
-/** A 402 that a payment may follow. */
+/** A recorded 402 that a payment may follow. */
 type Unpaid = Pick<Open, "resource" | "port"> & {
   ended: Ended;
   /** The header of the payment that followed. */
   paidBy: string | undefined;
 };
 
-/** So many are kept, the newest. */
+/** How many of the newest 402s are kept. */
 const mostUnpaid = 200;
 
-/** Of the body of a 402, which holds a few offers; and of another error. */
+/** The recorded bytes: of the body of a 402, which holds a few offers, of other error bodies, and of URLs. */
 const mostChallenge = 32_768;
 const mostError = 4_096;
 const mostUrl = 2_000;
@@ -55,12 +55,15 @@ const answerHeaders = [
   "access-control-expose-headers",
 ] as const;
 
-/** Publishes the requests of clients that concern payments. It reads the headers of x402 and of CORS, and no others. */
+/** Publishes client requests that concern payments. Records no headers but those of x402 and CORS. */
 export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOptions) {
   const open = new WeakMap<IncomingMessage, Open>();
   let unpaid: Unpaid[] = [];
 
-  /** The 402 that a payment follows: the newest unpaid one, of the same connection if there is one. */
+  /**
+   * Returns the 402 that a payment follows: the one already matched with the same payment, otherwise the newest unpaid one,
+   * preferably of the same connection, otherwise the newest one.
+   */
   function takeChallenge({ resource, port }: Open, payment: string): Ended | undefined {
     const all = unpaid.filter((one) => one.resource === resource);
     const waiting = all.filter(({ paidBy }) => paidBy === undefined);
@@ -82,18 +85,18 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
     if (how.answer?.status === 402) {
       unpaid = [...unpaid, { resource, port, ended, paidBy: undefined }].slice(-mostUnpaid);
     } else if (!exchange.isPaid && how.fate !== "down") return;
-    // Without a shop everything fails, each asset of a page too: one record is enough.
+    // If the shop is down, everything fails, including each asset of a page; one record is enough.
     const isAny = how.fate === "down" && !exchange.isPaid;
     channels.shop.publish(() => (isAny ? { ...ended, requestId: "shop-down" } : ended));
   }
 
   return {
-    /** Forgets the 402s that were not paid. */
+    /** Forgets all recorded 402s. */
     forget(): void {
       unpaid = [];
     },
 
-    /** Notes a request before it is passed on. */
+    /** Records a request before it is forwarded. */
     received(incoming: IncomingMessage, outgoing: ServerResponse): void {
       if (!channels.shop.isHeard()) return;
       const { method = "GET", url: target = "/", headers, socket } = incoming;
@@ -136,7 +139,7 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
       });
     },
 
-    /** Notes the head of an answer, and reads along the body of an error. */
+    /** Records the head of an answer, and the body if it is an error. */
     answered(incoming: IncomingMessage, answer: IncomingMessage): void {
       const one = open.get(incoming);
       if (one === undefined) return;
@@ -153,7 +156,7 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
         const body = size === 0 ? "" : readBody(answer, Buffer.concat(chunks).subarray(0, most));
         end(one, { answer: { status, headers, body }, fate: "answered", problem: undefined });
       };
-      // The end of what is streamed may never come.
+      // Do not wait for the body: a stream may never end.
       if (status < 400) {
         one.finish();
         return;
@@ -165,7 +168,7 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
       answer.once("end", one.finish);
     },
 
-    /** Notes that the shop gave no answer. Returns true if the request may have reached it. */
+    /** Records that the shop did not answer. Returns true if the request may have reached it. */
     failed(incoming: IncomingMessage, problem: string): boolean {
       const one = open.get(incoming);
       if (one?.finish !== undefined) one.finish();
@@ -175,7 +178,7 @@ export function createShopRecorder({ serviceId, networks, shop }: ShopRecorderOp
   };
 }
 
-/** The text of a body; empty if it cannot be read. Only a 402 is kept as it is: everyone who asks gets it. */
+/** Returns the text of a body; empty if it cannot be decoded. Secrets are masked, except in a 402, which is public. */
 function readBody({ headers, statusCode }: IncomingMessage, bytes: Buffer): ShopAnswer["body"] {
   const limits = { maxOutputLength: 2 * mostChallenge };
   const encoding = headers["content-encoding"];
@@ -193,7 +196,7 @@ function readBody({ headers, statusCode }: IncomingMessage, bytes: Buffer): Shop
   }
 }
 
-/** The settlement that a payment header names. Of version 1 the 402 says in which token. */
+/** Returns the id of the settlement that a payment header names. For version 1, the token is taken from the 402. */
 function idOf(value: string, challenge: Ended | undefined, networks: NetworkRegistry): Hex | undefined {
   const { input } = readInput(value);
   const named = namedPayment(input, networks);

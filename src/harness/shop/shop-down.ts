@@ -5,7 +5,7 @@ type Down = {
   isSent: boolean;
 };
 
-/** The answer in place of a shop that gives none: a page for browsers, JSON for programs. */
+/** The answer if the shop does not respond: a page for browsers, JSON for programs. */
 export function describeShopDown({ target, problem, isSent }: Down, accept = "") {
   const error = `The shop at ${target} does not answer (${problem})`;
   const hints = isSent

@@ -25,10 +25,10 @@ type ShopProxyOptions = Omit<ShopRecorderOptions, "shop"> & {
 type ShopProxy = { readonly url: string; afterReset(): void; close(): Promise<void> };
 
 /**
- * Starts a proxy in front of a shop, on this machine alone. It passes requests, answers, redirects and WebSockets as they come,
- * without holding them back, and publishes what concerns payments on the channel `shop`.
+ * Starts a loopback proxy in front of a shop. It forwards requests, answers, redirects and WebSockets without buffering, and
+ * publishes those that concern payments on the channel `shop`.
  *
- * @throws {KitError} when it cannot listen
+ * @throws {KitError} if it cannot listen on the port
  */
 export async function startShopProxy(options: ShopProxyOptions): Promise<ShopProxy> {
   const { target, port, logger, listening } = options;
@@ -36,14 +36,14 @@ export async function startShopProxy(options: ShopProxyOptions): Promise<ShopPro
   const recorder = createShopRecorder({ ...options, shop: target });
   const proxy = createProxyServer({
     target,
-    // Frameworks write their own URLs by `Host`: kept, what they write leads through the proxy. Hosts of TLS go by it.
+    // Frameworks build their own URLs from `Host`: keeping it makes those lead through the proxy. TLS hosts route by it.
     changeOrigin: target.startsWith("https:"),
     secure: !isLoopbackUrl(target),
-    // A kept connection that the shop is just closing would fail a payment.
+    // A reused connection that the shop is just closing would fail a payment.
     agent: false,
   });
   proxy.on("proxyRes", (answer, incoming, outgoing) => {
-    // About the connection to the shop, which ends with the answer.
+    // These headers are about the connection to the shop, which ends with the answer.
     delete answer.headers.connection;
     delete answer.headers["keep-alive"];
     const { location } = answer.headers;
@@ -51,7 +51,7 @@ export async function startShopProxy(options: ShopProxyOptions): Promise<ShopPro
       answer.headers.location = location.replace(target, url);
     }
     recorder.answered(incoming, answer);
-    // Whoever waits for events is to know at once that they will come.
+    // Flush, so that clients waiting for server-sent events see immediately that the stream has started.
     queueMicrotask(() => outgoing.headersSent || outgoing.flushHeaders());
   });
   proxy.on("error", (error, incoming, outgoing) => {
@@ -79,7 +79,7 @@ export async function startShopProxy(options: ShopProxyOptions): Promise<ShopPro
     if (refusalOf(incoming) !== undefined) return void socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
     proxy.ws(incoming, incoming.socket, {}, head).catch(() => socket.destroy());
   });
-  /** Reads a request once more without the protocol that it offers beside HTTP, as Java's client does each time. */
+  /** Processes a request again without its upgrade headers, such as those for HTTP/2 that Java's client always sends. */
   function takeBack({ method, url, rawHeaders }: IncomingMessage, socket: Duplex, head: Buffer): void {
     const lines = rawHeaders.flatMap((name, index) =>
       index % 2 === 1 || /^(upgrade|http2-settings|connection)$/i.test(name)
@@ -96,7 +96,7 @@ export async function startShopProxy(options: ShopProxyOptions): Promise<ShopPro
     socket.once("close", () => sockets.delete(socket));
   };
   server.on("connection", track);
-  // The connection to the shop of a WebSocket does not end with that of the client if that is destroyed.
+  // A WebSocket's connection to the shop does not end if the client's is destroyed.
   proxy.on("open", track);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", (error) => reject(explainListenError(error, host, port)));

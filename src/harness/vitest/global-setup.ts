@@ -7,10 +7,10 @@ import { type PoolOptions, preparePool } from "../pool/start-pool.ts";
 export type { PoolOptions as GlobalSetupOptions } from "../pool/start-pool.ts";
 
 /**
- * A global setup for vitest: harnesses that all test files share, one test at a time. The first is started with the
- * run, further ones when tests run at the same time; all end with the run.
+ * A global setup for vitest: a pool of harnesses that all test files share. Each serves one test at a time. The first
+ * starts with the run, more start when tests run concurrently, and all end with the run.
  *
- * @throws {ConfigurationError} with everything that is wrong with the options
+ * @throws {ConfigurationError} listing everything that is wrong with the options
  *
  * @example
  * // test/global-setup.ts, named in vitest.config.ts: test: { globalSetup: ["test/global-setup.ts"] }
@@ -31,5 +31,5 @@ export function createGlobalSetup(
   };
 }
 
-/** All five networks. */
+/** Starts all five built-in networks. */
 export default createGlobalSetup();

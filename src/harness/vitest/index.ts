@@ -7,20 +7,19 @@ import { leaseFrom, providedKey } from "../pool/lease.ts";
 
 declare module "vitest" {
   interface Matchers<R extends void | Promise<void>, T> {
-    /** Passes if the payment was settled; otherwise the message says why not, and what to do. */
+    /** Passes if the payment was settled; otherwise the message says why not and how to fix it. */
     toBeSettled: () => R;
   }
 }
 
 expect.extend({ toBeSettled });
 
-/** The fixture of a test: a fresh harness of its own. */
+/** The fixture of a test: a fresh harness that no other test uses. */
 export type HarnessFixtures<N extends NetworkName = BuiltInNetworkName> = { harness: Harness<N> };
 
 /**
- * vitest's `test` with a `harness` fixture, typed for the networks that the global setup starts. Each test that asks
- * for the harness leases one of its own, so that tests may run concurrently. When one fails, what the facilitator did
- * about its payments is printed.
+ * vitest's `test` with a `harness` fixture, typed for the networks that the global setup starts. Each test that uses the
+ * fixture leases its own harness, so tests may run concurrently. If a test fails, the journal of its payments is printed.
  *
  * @example
  * const test = createTest(["base", "polygon"]);
@@ -41,21 +40,21 @@ export function createTest<const N extends NetworkName = BuiltInNetworkName>(
   });
 }
 
-/** Prints the service's work on the payments of a failed test: its author asks for that next. */
+/** Prints the journal of a failed test, which is the first thing its author needs. */
 async function printJournal({ journal }: Pick<Harness, "journal">, test: string): Promise<void> {
   const text = await journal.describe().catch(String);
   if (text !== "") console.error(`What the facilitator did in "${test}":\n\n${text}\n`);
 }
 
-/** vitest's `test` with a `harness` fixture of all networks that the global setup starts. */
+/** vitest's `test` with a `harness` fixture for all networks that the global setup starts. */
 export const test = createTest();
 
 /**
- * Leases a harness from the pool of the global setup. It is for this test alone, and as new; closing gives it back.
- * The fixture of `test` does this for each test; this is for what several tests share.
+ * Leases a fresh harness from the pool of the global setup for exclusive use; closing it returns it to the pool. The
+ * fixture of `test` does this for each test; use this if several tests share one harness.
  *
- * @param networks those that are needed; all of the pool's by default
- * @throws {KitError} when there is no pool, or it runs without one of the networks
+ * @param networks the networks needed; all of the pool's by default
+ * @throws {KitError} if there is no pool, or it does not run one of the networks
  *
  * @example
  * const harness = await leaseHarness(["base"]);
