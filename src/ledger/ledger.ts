@@ -110,7 +110,7 @@ export type Claims = {
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
 
   /**
-   * Claims a payment without sending a transaction, and concludes it as settled. Either nothing is charged and its
+   * Claims a payment without sending a transaction, and concludes it as settled. Either nothing is taken and its
    * hash is {@link noTransaction}, or somebody else's transaction has settled it in a block that is deep enough.
    *
    * @param charge the amount charged to its organization's gas budget for the row, in wei
