@@ -28,7 +28,7 @@ export type ChainReader = {
    * @throws UndeterminedError when the answer is an error, or cannot be parsed.
    */
   expect<T>(what: string, answer: RpcAnswer | undefined, read: (result: unknown) => T | undefined): T;
-  /** Creates an error that tells what a node did, to the operator only. */
+  /** Creates an error that tells only the operator what a node did. */
   undetermined(what: string): UndeterminedError;
 };
 

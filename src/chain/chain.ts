@@ -24,7 +24,7 @@ export type Funds = {
   tip: bigint;
 };
 
-/** The native balances of some accounts, and the cost that they have to cover. */
+/** The native balances of some accounts, and the cost of a settlement. */
 export type GasMoney = {
   /** In wei, in the order of the given accounts. */
   balances: readonly bigint[];

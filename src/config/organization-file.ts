@@ -17,9 +17,7 @@ export type LocalOrganization = {
   networks: ReadonlyMap<NetworkName, OrganizationTerms & { recipient: Address }>;
 };
 
-/**
- * An organization's limits on a network: the minimum payment, the gas budget per day in wei, and a ban on payers with code.
- */
+/** Limits on a network: the minimum payment, the daily gas budget in wei, and a ban on payers with code. */
 type OrganizationTerms = {
   minimumAmount?: bigint | undefined;
   dailyGasBudget?: bigint | undefined;

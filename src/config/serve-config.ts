@@ -71,7 +71,7 @@ export type NetworkConfig = Network &
     maxFeePerGas: bigint;
     /** The maximum cost of one settle transaction, in wei: its gas limit times its maximum fee. */
     maxTransactionCost?: bigint | undefined;
-    /** The maximum gas cost of settling for an organization per day (UTC), in wei, unless it has a budget of its own. */
+    /** The daily gas budget (UTC) of an organization without its own, in wei; null or undefined for no limit. */
     dailyGasBudget?: bigint | null | undefined;
     /** Operators that can pay for fewer settlements than this cause a warning; 500 by default. */
     gasHorizonPayments?: bigint;

@@ -23,7 +23,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type VariableReader = {
   /** Returns true if a variable, or its file, is set to anything but spaces. */
   isSet(name: AnyVariableName): boolean;
-  /** Returns a variable's value. If it is unset or invalid, its default, otherwise undefined; invalid is a problem, too. */
+  /** Returns a variable's value, or its default (if any) when it is unset or invalid. Adds a problem if it is invalid. */
   read<N extends AnyVariableName>(
     name: N,
   ): VariableValue<N> | (N extends VariablesWithDefault ? never : undefined);

@@ -192,9 +192,7 @@ export async function findForeign(
   return new Set(foreign.map(({ id }) => id));
 }
 
-/**
- * Returns the statements that record the effects of claimed settlements on channels; they belong in the claiming transaction.
- */
+/** Returns the statements that record what claimed settlements do to channels. Run them in the claiming transaction. */
 export function keepingChannels(
   transaction: Transaction<LedgerTables>,
   claims: readonly Claim[],

@@ -34,8 +34,8 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims
       if (requests.some((request) => request.chainId !== chainId)) {
         throw new KitError(`Only payments on chain ${chainId} can be claimed with its operator`);
       }
-      // The operator's row comes first: it makes other instances wait that claim with it. Then the accounts. What is
-      // read afterwards includes all changes by their previous holders.
+      // The operator's row comes first, because it blocks other instances that claim with it; then the accounts. What
+      // is read afterwards includes all changes by their previous holders.
       const [taken, unmined, , known, reserved] = await allAtOnce(transaction, [
         taking(transaction, operator),
         countingUnmined(transaction, operator),

@@ -39,7 +39,7 @@ export function createLeases(
   const { instanceId, clock, leaseMs, onLostDelivery } = options;
   const acquire = together(acquireAll, ofOneId);
   const free = together((leases: readonly Lease[]) => freeAll(db, leases, instanceId), ofOneId);
-  // Batched, several at once: no caller waits for it, but if the process is killed before it, a success is delivered twice.
+  // In batches of any size: no caller waits for it, but if the process is killed before it, a success is delivered twice.
   const deliver = together((leases: readonly Delivered[]) => deliverAll(db, leases, options), {
     ...ofOneId,
     anyNumber: true,

@@ -282,9 +282,7 @@ export type Leases = {
    */
   retryWrites(): Promise<void>;
 
-  /**
-   * Retries failed writes until none is left, for at most `forMs`. Returns the number left, which are lost with the process.
-   */
+  /** Retries failed writes until none is left, for at most `forMs`. Returns the number left, which are lost on exit. */
   finishWrites(forMs: number): Promise<number>;
 };
 

@@ -255,7 +255,7 @@ export function createForwards(
 
     sendForward: ({ chainId, address }, id, sign) =>
       inTransaction(db, async (transaction) => {
-        // Comes first, because it makes other instances wait that send with this recoverer.
+        // Comes first, because it blocks other instances that send with this recoverer.
         const txNonce = await takeTxNonce(transaction, { chainId, address });
         const queued = await transaction
           .updateTable("recoveries")

@@ -104,9 +104,7 @@ export function givingBack(
     .where("operator", "=", lowerCase(address));
 }
 
-/**
- * Selects the attempts of some txNonces, always in the same order, so that two transactions that lock them cannot deadlock.
- */
+/** Selects the attempts of some txNonces, in a fixed order so that two transactions that lock them cannot deadlock. */
 export function attemptsOf(
   transaction: Transaction<LedgerTables>,
   { chainId, operator }: { chainId: number; operator: Address },
@@ -158,8 +156,9 @@ export function closing(
 }
 
 /*
- * Locks. Some rows guard a decision: a transaction locks the row before it decides, and others that lock it too wait until
- * it ends and then see what it did. Lock order: first the operator, then the accounts, or the attempts of a txNonce.
+ * Locks: some rows guard a decision. A transaction locks such a row before it decides; others that lock it wait until
+ * that transaction ends, and then see what it did. The order of locking: first the operator, then the accounts, or the
+ * attempts of a txNonce.
  */
 
 /** Locks everything about an operator's txNonces: which ones are open, and their settlements. */

@@ -83,7 +83,7 @@ export class EndpointFailure {
   }
 }
 
-/** What is remembered about an endpoint to decide when it is asked. All times are milliseconds of one clock. */
+/** The facts about an endpoint that decide when it is asked. All times are milliseconds of one clock. */
 export type EndpointState = {
   readonly health: EndpointHealth;
   /** The problem, in a few words without secrets; undefined if it is at worst slow. */

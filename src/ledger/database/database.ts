@@ -19,9 +19,7 @@ export type Database = Kysely<Record<never, never>>;
 export type DatabaseClock = {
   /** Unix milliseconds. */
   now(): number;
-  /**
-   * The same time as an SQL expression, if the server has its own clock. It is exact, however long ago the clock was read.
-   */
+  /** The same as an SQL expression, if the server has its own clock. Exact, however long ago the clock was read. */
   statementTime?: string;
 };
 

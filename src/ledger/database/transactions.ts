@@ -177,7 +177,7 @@ export function createWriteCheck(database: Database): () => Promise<string | nul
   }
 
   return async () => {
-    // The time since the last check is no delay.
+    // Without a pending write, the time since the last one is not a delay.
     if (writing === undefined) writtenAt = performance.now();
     writing ??= write();
     const { promise: late, resolve } = Promise.withResolvers<null>();

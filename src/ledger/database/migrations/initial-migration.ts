@@ -45,7 +45,7 @@ export const initial: Migration = {
       // The id is a hash of these four. If two ids were ever computed for one authorization, the second insert fails.
       .addUniqueConstraint("settlements_authorization", ["chain_id", "asset", "payer", "authorization_nonce"])
       .execute();
-    // For the reserved part of a payer's balance: a payer may have millions of old settlements besides.
+    // Finds what is reserved on a payer's balance, even among millions of old settlements.
     await db.schema
       .createIndex("settlements_reservation")
       .on("settlements")

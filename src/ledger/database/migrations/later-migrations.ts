@@ -19,7 +19,7 @@ export const operations: Migration = {
       .addPrimaryKeyConstraint("accounts_key", ["chain_id", "asset", "payer"])
       .execute();
 
-    // Only used on Postgres; see postgres/postgres-transaction.ts.
+    // The marks of commits on Postgres, see postgres/postgres-transaction.ts; on both databases, the row of write checks.
     await db.schema
       .createTable("commits")
       .addColumn("id", "text", (column) => column.primaryKey())

@@ -142,7 +142,7 @@ function toResult(results: QueryResult | QueryResult[]): PostgresResult {
 }
 
 /**
- * What an error of `pg` means for its statement:
+ * The meaning of an error of `pg` for its statement:
  *
  * - `lost`: the connection was lost; it is unknown whether the server ran the statement;
  * - `undone`: the server rolled the transaction back because of others, and would accept it again;

@@ -20,7 +20,7 @@ import {
 
 /** How long the response to a statement may take, in milliseconds. */
 const statementTimeoutMs = 10_000;
-/** The same for an urgent statement. It is retried on a new connection while most of a lease must still be left. */
+/** Shorter for an urgent statement: when it is retried on a new connection, most of a lease must be left. */
 const urgentTimeoutMs = 3_000;
 
 /**
@@ -167,7 +167,7 @@ async function runAlone(
   }
 }
 
-/** Returns the reason why a commit failed: the failed statement's error if the server gives no more than that. */
+/** Returns why a commit failed: the failed statement's error if the server gives no more than that. */
 async function whyUndone(error: unknown, unanswered: readonly Promise<unknown>[]): Promise<unknown> {
   // A lost connection or a database in trouble: only the commit's error says what was kept.
   if (error instanceof UndeterminedError) return error;

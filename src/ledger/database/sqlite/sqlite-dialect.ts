@@ -40,9 +40,7 @@ export function createSqliteDialect(
   };
 }
 
-/**
- * Disables Kysely's lock for a single connection: it wakes every waiter on each release, and reads need not wait for writes.
- */
+/** Disables Kysely's own lock, which wakes every waiter on each release and makes reads wait for writes. */
 class Adapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
