@@ -11,32 +11,31 @@ import {
 } from "./rpc/rpc.ts";
 import { callViews, readViews, type ViewCall, type ViewResult } from "./views.ts";
 
-/** Asks a chain, and reads what comes back, for all that a {@link Chain} does. */
+/** Sends the calls of a {@link Chain} and parses the results. */
 export type ChainReader = {
   /**
-   * Reads, again where a node refuses a single call for another reason than a revert: a node that moves on to the
-   * next block in the middle of a batch may say that it does not know the last one any more. `optional` are calls
-   * that nodes need not know; `attempt` counts earlier answers to these calls that could not be used: from the
-   * first on, other nodes are asked first.
+   * Reads, and repeats the request if a node refuses a single call without a revert: a node that moves on to the next block
+   * in the middle of a batch may say that it does not know the last one any more. `optional` calls may be unknown to a node.
+   * `attempt` counts earlier answers to these calls that could not be used: from the first on, other nodes are asked first.
    */
   ask(
     calls: readonly RpcCall[],
     options?: { optional?: readonly RpcCall[]; attempt?: number },
   ): Promise<readonly EndpointAnswer[]>;
   /**
-   * Reads an answer with a reader that gives undefined for what it cannot read.
+   * Parses an answer; `read` returns undefined if it cannot.
    *
-   * @throws UndeterminedError when the answer is an error, or cannot be read.
+   * @throws UndeterminedError when the answer is an error, or cannot be parsed.
    */
   expect<T>(what: string, answer: RpcAnswer | undefined, read: (result: unknown) => T | undefined): T;
-  /** An error that says what a node did, to the operator alone. */
+  /** Creates an error that tells only the operator what a node did. */
   undetermined(what: string): UndeterminedError;
 };
 
-/** How often calls are asked before a refusal of one of them is believed. */
+/** How often calls are sent before a refusal is accepted. */
 const maxAsks = 6;
 
-/** The pause before the second time, in milliseconds; it grows by as much each time. */
+/** The pause before the second try, in milliseconds; it grows by the same amount each time. */
 const askAgainMs = 3;
 
 export function createChainReader(rpc: RpcReader, network: string): ChainReader {
@@ -52,7 +51,7 @@ export function createChainReader(rpc: RpcReader, network: string): ChainReader 
 
     async ask(calls, { optional = [], attempt = 0 } = {}) {
       const isOptional = (call: RpcCall | undefined) => call !== undefined && optional.includes(call);
-      // A refusal may be chance, so that the same node is asked once more; an answer of no use is none.
+      // A refusal may be chance, so the same node is asked once more. An unusable answer is not, so another one is asked.
       const before = attempt === 0 ? 0 : attempt + 1;
       for (let refused = 0; ; refused++) {
         const answers = await rpc.ask(calls, before + refused);
@@ -74,7 +73,7 @@ export function createChainReader(rpc: RpcReader, network: string): ChainReader 
   };
 }
 
-/** Calls view functions, each with at most `gasEach` gas, at one block. `about` is as in {@link RpcCall}. */
+/** Calls view functions, each with at most `gasEach` gas, at one block. For `about`, see {@link RpcCall}. */
 export async function askViews(
   { ask, expect }: ChainReader,
   views: readonly ViewCall[],
@@ -85,7 +84,7 @@ export async function askViews(
   return expect("eth_call", answer, (result) => readViews(result, views.length)).results;
 }
 
-/** @throws UndeterminedError when a view that every such contract has gave nothing. */
+/** @throws UndeterminedError when a view that every such contract has returned nothing. */
 export function expectWord({ undetermined }: ChainReader, what: string, view: ViewResult | undefined): Hex {
   if (view?.word === undefined) throw undetermined(`${what}: no such contract, or it has no such function`);
   return view.word;

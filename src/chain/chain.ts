@@ -9,98 +9,97 @@ import type { Revert } from "./revert.ts";
 import type { Head } from "./rpc/calls.ts";
 import type { ViewCall, ViewResult } from "./views.ts";
 
-/** The call of a transaction and its gas limit. */
 export type Transaction = { to: Address; data: Hex; gas: bigint };
 
-/** The most that a payer can pay of an asset, in its smallest unit: known already, or what a view gives. */
+/** An upper limit on what a payer can pay of an asset, in its smallest unit: a known amount, or a view that returns it. */
 export type Bound = bigint | ViewCall;
 
-/** The money that a settling transaction depends on. */
+/** The funds that a settling transaction depends on. */
 export type Funds = {
-  /** The payer's spendable amount of the asset, in its smallest unit: the balance, or less where something else bounds it. */
+  /** The payer's spendable amount, in the asset's smallest unit: the balance, or less if a bound is lower. */
   payer: bigint;
-  /** The operator's gas money, in wei. */
+  /** The operator's native balance, in wei. */
   operator: bigint;
   /** See {@link Chain.suggestedTip}. */
   tip: bigint;
 };
 
-/** The gas money of some accounts, and what it buys. */
+/** The native balances of some accounts, and the cost of a settlement. */
 export type GasMoney = {
-  /** In wei, in the order in which the accounts were given. */
+  /** In wei, in the order of the given accounts. */
   balances: readonly bigint[];
-  /** The present cost of settling one payment, in wei. */
+  /** The current cost of settling one payment, in wei. */
   settleCost: bigint;
 };
 
 /**
- * The expected effect of a transaction that may change nothing without being reverted: a read before it, the call itself (see
- * `ViewCall.changes`), and a read after it.
+ * The expected effect of a transaction that may change nothing without reverting: reads before it, the call itself
+ * (see `ViewCall.changes`), and reads after it.
  */
 export type Effect = {
   views: readonly ViewCall[];
-  /** Returns true if it is there, by what came of these. */
+  /** Returns true if the results of `views` show the effect. */
   isThere(results: readonly ViewResult[]): boolean;
 };
 
 /** The simulated result of `settle`, with the block it was simulated on. */
 export type Simulation = {
-  /** Its `number` is never above that of the block that the payer's balance was read at. */
+  /** Its `number` is never above the block at which the payer's balance was read. */
   head: Head;
   /** The funds to settle with; read only on request. */
   funds: Funds | undefined;
   /**
-   * The hash of the code at the payer's address, which the token asks about the signature; null where there is none.
-   * Accounts with the same delegate (EIP-7702) have the same. Undefined when it was not asked for.
+   * The hash of the code at the payer's address, which the token asks about the signature; null if there is none.
+   * Accounts with the same delegate (EIP-7702) have the same hash. Undefined if it was not requested.
    */
   payerCode: Hex | null | undefined;
-  /** Why it would revert, or that it would not have its effect; undefined when it would succeed. */
+  /** Why it would revert or have no effect; undefined if it would succeed. */
   revert: Revert | undefined;
   /**
-   * Set if the transaction before this one cannot be run first: it would revert itself (`Revert`), or the node cannot simulate
-   * several, and a revert is then unknown.
+   * Set if the transaction before this one cannot be run: a `Revert` if it would revert itself, "unknown" if the node
+   * cannot simulate several transactions. `revert` is then undefined.
    */
   before?: Revert | "unknown" | undefined;
 };
 
 /**
- * One network's chain. Every method costs one HTTP request (less where concurrent calls share a JSON-RPC batch, more
- * where one call has more to ask than fits in a batch) and throws {@link UndeterminedError} when the chain could not
- * be asked; a revert is an answer.
+ * The chain of one network. Every method costs one HTTP request (less if concurrent calls share a JSON-RPC batch, more
+ * if a call does not fit in one) and throws {@link UndeterminedError} if the chain gave no usable answer. A revert is
+ * a result, not an error.
  */
 export type Chain = {
   readonly network: NetworkConfig;
-  /** Simulations run as from this account: only operators may settle. */
+  /** Simulations run from this account, because only operators may settle. */
   readonly operator: Address;
-  /** Asks what is in no other member. */
+  /** For reads that have no method of their own. */
   readonly reader: ChainReader;
   readonly readLogs: LogReader;
   /**
-   * Runs a transaction of the operator by `eth_call`, against the newest block. The payer's code is always read with the
-   * funds, and without them if it is asked for. Of what reverts there are no funds: the asset may be no token.
+   * Runs a transaction of the operator with `eth_call` on the newest block. The payer's code is always read with the
+   * funds, and without them on request. If it reverts, no funds are returned, because the asset may not be a token.
    */
   simulate(
     transaction: Transaction,
     options: {
-      /** Whose payment it settles, and in what. */
+      /** The payer of the payment it settles, and the asset. */
       payer: Address;
       asset: Address;
       withFunds: boolean;
-      /** A bound on the payer's funds besides the balance. */
+      /** Upper limits on the payer's funds besides the balance. */
       bounds?: readonly Bound[] | undefined;
       withPayerCode?: boolean;
-      /** Looked for instead of a revert, where there is one. */
+      /** If given, it is checked instead of a revert. */
       effect?: Effect | undefined;
-      /** A call that runs before it, as from another account. */
+      /** A call from another account that runs first. */
       before?: (Transaction & { from: Address }) | undefined;
       /** The settlement's id, for observers. */
       id?: Hex | undefined;
     },
   ): Promise<Simulation>;
-  /** Why a transaction of an account would revert now; undefined when it would succeed. */
+  /** Returns why a transaction of an account would revert now; undefined if it would succeed. */
   simulateFrom(account: Address, transaction: Transaction, id?: Hex): Promise<Revert | undefined>;
   /**
-   * Asks the payer's code about a signature (EIP-1271), as the token would. `id` is that of the settlement.
+   * Asks the payer's code about a signature (EIP-1271), as the token would. `id` is the settlement's id.
    *
    * @param deployment deploys that code first
    */
@@ -112,59 +111,59 @@ export type Chain = {
     deployment?: WalletDeployment,
   ): Promise<WalletProof>;
   head(): Promise<Head>;
-  /** The hash of the block with a number; null when the chain has none, or the node has not seen it yet. */
+  /** Returns the hash of the block with a number; null if there is none, or the node has not seen it yet. */
   blockHash(number: bigint): Promise<Hex | null>;
-  /** The time of the block with a number, unix seconds. */
+  /** Returns the time of the block with a number, in unix seconds. */
   blockTime(number: bigint): Promise<bigint>;
-  /** The number of transactions of an account that are mined, which is its next free txNonce. */
+  /** Returns the number of an account's mined transactions, which is its next free txNonce. */
   transactionCount(account: Address): Promise<number>;
   /**
-   * The same with those that wait in the node's pool without a gap before them. Nodes differ in what they count,
-   * and one that stands in for another may not know of any: good for finding gaps, never for choosing a txNonce.
+   * Returns the same, plus those that wait in the node's pool without a gap before them. Nodes differ in what they
+   * count, and a node that takes over may know of none: use it to find gaps, never to choose a txNonce.
    */
   pendingTransactionCount(account: Address): Promise<number>;
-  /** An account's native coins, in wei. */
+  /** Returns an account's native balance, in wei. */
   nativeBalance(account: Address): Promise<bigint>;
-  /** The native coins of several accounts, and what a settlement costs that uses so much gas and calldata. */
+  /** Returns the native balances of several accounts, and the cost of a settlement with this much gas and calldata. */
   gasMoney(accounts: readonly Address[], usual: { gas: bigint; bytes: number }): Promise<GasMoney>;
   /**
-   * The tip per gas, in wei, that the node thinks will do at the moment: never below the network's usual one, never
-   * above its `maxFeePerGas`. The usual one where the node does not say.
+   * Returns the tip per gas that the node suggests, in wei: at least the network's usual one, at most its
+   * `maxFeePerGas`. The usual one if the node does not say.
    */
   suggestedTip(): Promise<bigint>;
   /**
-   * The most that an honest payer may have signed its fees by, in wei per gas: the highest base fee of the last 20 blocks, and the
-   * tip that the node suggests now or the highest median tip of these blocks.
+   * Returns the highest fees that an honest payer may have signed for, in wei per gas: the highest base fee of the
+   * last 20 blocks, and the higher of the tip suggested now and the highest median tip of these blocks.
    */
   highestFees(): Promise<{ baseFeePerGas: bigint; tip: bigint }>;
   /**
-   * Sends raw transactions in the given order, in as few requests as they fit in. Never throws for a single refused transaction and
-   * never classifies one: what became of it is learnt from {@link receipts} and {@link transactionCount}.
-   * `everywhere` sends them to all endpoints that are well: for what was sent before and has not been mined. `hashes` are
-   * theirs, where they are known: computing them for the channel takes a millisecond of a full batch.
+   * Sends raw transactions in the given order, in as few requests as possible. Never throws for a single refused
+   * transaction and never classifies one: {@link receipts} and {@link transactionCount} show what became of it.
+   * `everywhere` sends them to all healthy endpoints, for transactions that were sent before but not mined. Pass
+   * `hashes` if they are known: computing them for observers takes a millisecond for a full batch.
    */
   broadcast(
     rawTransactions: readonly Hex[],
     options?: { everywhere?: boolean; hashes?: readonly Hex[] },
   ): Promise<void>;
-  /** Returns true if any endpoint that answers knows one of the transactions: in a block, or in its pool. */
+  /** Returns true if any endpoint that answers knows one of the transactions, in a block or in its pool. */
   knows(hashes: readonly Hex[]): Promise<boolean>;
   /**
-   * Receipts by hash, in the given order; null where there is none yet, or none that can be believed. `attempt`
+   * Reads receipts by hash, in the given order; null if there is none yet, or none that can be believed. `attempt`
    * counts how often they proved nothing before: from the first time on, other endpoints are asked first.
    */
   readonly receipts: ReceiptReader;
   /**
-   * The chain as each of its RPC endpoints shows it: what such a view is asked is answered by that endpoint, or by none.
-   * Always one for each that is configured: one that fails, or serves another chain, does not answer. Those come first
-   * that are asked first at the moment.
+   * Returns the chain as seen by each of its RPC endpoints; calls to such a view are answered by that endpoint or not
+   * at all. There is one for each configured endpoint, even if it fails or serves another chain. The currently
+   * preferred ones come first.
    */
   endpoints(): readonly ChainView[];
-  /** Ends what is under way, undetermined, and all that goes on in the background. */
+  /** Ends running calls with an {@link UndeterminedError}, and stops all background work. */
   close(): void;
 };
 
-/** The questions to a chain, and to each of its RPC endpoints. */
+/** The reads that a chain, and each of its RPC endpoints, supports. */
 export type ChainQueries = Pick<
   Chain,
   | "network"
@@ -180,22 +179,21 @@ export type ChainQueries = Pick<
 
 /** A chain as one RPC endpoint sees it. */
 export type ChainView = ChainQueries & {
-  /** Its label: its place in the configuration, counted from 1. */
+  /** The endpoint's label: its position in the configuration, counted from 1. */
   readonly endpoint: string;
 };
 
 /**
- * How many RPC endpoints, where there are as many, must say the same before a payment is called failed, or sent again,
- * before what was submitted directly is forwarded, and before a payer whose authorization seems unused signs another.
+ * How many RPC endpoints must agree, if that many are configured, before a payment is called failed or sent again,
+ * before a direct submission is forwarded, and before a payer whose authorization seems unused signs another.
  */
 export const failureEndpoints = 2;
 
 /**
- * Asks the endpoints of a chain, one after the other, until the caller has heard enough. Those that give no answer are
- * passed over: silence counts for nothing.
+ * Asks the endpoints of a chain one by one until the caller stops. Endpoints that do not answer are skipped.
  *
- * @param except the label of one that is not asked, because it has answered already
- * @throws UndeterminedError when nobody has answered: none of them, and none before
+ * @param except the label of an endpoint to skip, because it has answered already
+ * @throws UndeterminedError when no endpoint has answered, not even `except`
  */
 export async function* eachEndpoint<T>(
   chain: Pick<Chain, "endpoints">,
@@ -221,10 +219,11 @@ export async function* eachEndpoint<T>(
 }
 
 /**
- * How many of an account's transactions are mined, for what is kept for good: the lowest word of two endpoints, where there are
- * as many. By a number that is too high the account would sign what can never be mined; one that is too low is asked for again.
+ * Returns the number of an account's mined transactions for use in stored data: the lower count of two endpoints, if
+ * there are as many. With a number that is too high, the account would sign what can never be mined; one that is too
+ * low is corrected by reading again.
  *
- * @throws UndeterminedError when nobody has answered
+ * @throws UndeterminedError when no endpoint answers
  */
 export async function leastTransactionCount(
   chain: Pick<Chain, "endpoints">,

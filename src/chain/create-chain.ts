@@ -31,28 +31,27 @@ import {
   viewGas,
 } from "./views.ts";
 
-/** How a network's endpoints are asked; `observer` is called for every request to one. */
+/** The options for a network's endpoints; `observer` is called for every request to one. */
 type ConnectOptions = Pick<HttpRpcOptions, "timeoutMs" | "maxBatch" | "pace" | "observer"> & {
   network: NetworkConfig;
 };
 
 export type ChainOptions = ConnectOptions & {
-  /** Simulations run as from this account: only operators may settle. */
+  /** Simulations run from this account, because only operators may settle. */
   operator: Address;
-  /** Where to ask, when it is shared with others on the same network; its own by default. See {@link connect}. */
+  /** A connection shared with other chains of the network; a new one by default. See {@link connect}. */
   rpc?: Rpc;
 };
 
-/** A connection to a network's endpoints. */
+/** Connects to a network's endpoints. */
 export function connect({ network: { name, chainId, rpcUrls }, ...options }: ConnectOptions): Rpc {
   return createHttpRpc({ ...options, network: name, chainId, urls: rpcUrls });
 }
 
 /**
- * A network's chain by JSON-RPC. Everything one method asks goes out as one batch, and what is asked at the same
- * time shares it.
+ * Creates a network's chain over JSON-RPC. The calls of one method go out as one batch, which concurrent methods share.
  *
- * Nothing a node says is trusted to be well formed, and no error text of a node decides anything.
+ * Nothing that a node returns is trusted to be well formed, and no decision depends on a node's error text.
  */
 export function createChain(options: ChainOptions): Chain {
   const { network, operator, rpc = connect(options) } = options;
@@ -183,23 +182,23 @@ function blockCall(number: bigint): RpcCall {
   return { method: "eth_getBlockByNumber", params: [quantity(number), false] };
 }
 
-/** The hash of the block with this number, null where there is none; undefined when it is another block. */
+/** Returns the hash of the block with this number, null if there is none; undefined if it is another block. */
 function readBlockHash(result: unknown, number: bigint): Hex | null | undefined {
   if (result === null) return null;
   const { number: named, hash } = membersOf(result);
   return readQuantity(named) === number && isBytes32(hash) ? hash : undefined;
 }
 
-/** A wallet's answer that accepts a signature: the selector of the call (EIP-1271). */
+/** A wallet's answer for a valid signature: the selector of the call (EIP-1271). */
 const walletYes = `${isValidSignatureSelector}${"0".repeat(56)}`;
 
-/** The gas that the facilitator contract gives a token for a pull (PULL_GAS), and so at most a wallet for its check. */
+/** The gas that the facilitator contract gives a token for a pull (PULL_GAS); a wallet gets no more for its check. */
 const walletGas = 250_000;
 
-/** The gas that it gives the factory of a wallet (DEPLOY_GAS). */
+/** The gas that the facilitator contract gives the factory of a wallet (DEPLOY_GAS). */
 const factoryGas = 1_000_000;
 
-/** Makes the part of {@link Chain} that asks what would happen. */
+/** Implements the simulations of {@link Chain}. */
 function createSimulations(
   reader: ChainReader,
   { network, operator }: { network: NetworkConfig; operator: Address },
@@ -207,7 +206,7 @@ function createSimulations(
   const { ask, expect } = reader;
   const gasMoneyCall = nativeBalanceCall(operator);
 
-  /** Why a simulated transaction reverted; undefined when it went through. */
+  /** Returns why a simulated transaction reverted; undefined if it succeeded. */
   function readSimulation(what: string, answer: RpcAnswer | undefined): Revert | undefined {
     const revertData = answer?.error && readRevertData(answer.error);
     if (revertData !== undefined) return decodeRevert(revertData);
@@ -215,7 +214,7 @@ function createSimulations(
     return undefined;
   }
 
-  /** Runs both in one block, a little after the newest, since it needs a time that no block has yet. */
+  /** Runs both in one block, with a time shortly after the newest block's, because it must be later than any block's. */
   async function seriesOf(
     before: Transaction & { from: Address },
     transaction: Transaction,
@@ -241,13 +240,13 @@ function createSimulations(
     return readSimulation("simulating a transaction", simulation);
   }
 
-  /** The words of what would not have its effect; nothing where it has none, as when all of its gas is used up. */
+  /** Returns why a transaction would have no effect; empty data if it gives no reason, as when it uses up all its gas. */
   async function whyWithoutEffect(transaction: Transaction, id: Hex | undefined): Promise<Revert> {
     const silence: Revert = { kind: "unknown", data: "0x" };
     try {
       return (await simulateFrom(operator, transaction, id)) ?? silence;
     } catch (error) {
-      // That it has no effect is certain all the same.
+      // It is certain that it has no effect, even without a reason.
       if (error instanceof UndeterminedError) return silence;
       throw error;
     }
@@ -263,14 +262,14 @@ function createSimulations(
       const read = bounds.filter((bound) => typeof bound !== "bigint");
       const ofPayer = withPayerCode ? [codeOf(payer), balanceOf(asset, payer), ...read] : [];
       const views = [...ofPayer, ...(effect?.views ?? [])];
-      // What is not asked for has no place among the answers.
+      // Undefined for whatever is not requested; those are left out of the calls.
       const [simulation, viewed, ...gasMoney] = [
         effect === undefined ? { ...(await simulate()), about: id } : undefined,
         views.length > 0 ? { ...callViews(views, viewGas), about: id } : undefined,
         ...(withFunds ? [gasMoneyCall, tipCall] : []),
       ];
       const calls = [headCall, simulation, viewed, ...gasMoney].filter((call) => call !== undefined);
-      // Not every node knows how to simulate several.
+      // Not every node can simulate several transactions.
       const optional = [tipCall, before && simulation].filter((call) => call !== undefined);
       const answers = await ask(calls, { optional });
       const answerTo = (call: RpcCall | undefined) =>
@@ -283,11 +282,11 @@ function createSimulations(
       const [code, balance, ...bounded] = results.slice(0, ofPayer.length);
       const payerCode = withPayerCode ? code?.codeHash : undefined;
       const outcome = { payerCode, ...(await readOutcome()) };
-      // What is no token has no balance to read either.
+      // If the asset is not a token, there is no balance to read.
       const isReverted = outcome.revert !== undefined || typeof outcome.before === "object";
       if (!withFunds || isReverted) return { head, funds: undefined, ...outcome };
       return {
-        // The calls of a batch may see different blocks, and those behind a balancer different nodes.
+        // The calls of a batch may see different blocks, or even different nodes behind a load balancer.
         head: blockNumber < head.number ? { ...head, number: blockNumber } : head,
         funds: {
           payer: [
@@ -327,7 +326,7 @@ function createSimulations(
   };
 }
 
-/** The result of two transactions, one after the other (`eth_simulateV1`). */
+/** Parses the result of two transactions in a row (`eth_simulateV1`). */
 function readSeries(answer: RpcAnswer | undefined): Pick<Simulation, "revert" | "before"> {
   const [block] = Array.isArray(answer?.result) ? answer.result : [];
   const { calls } = membersOf(block);

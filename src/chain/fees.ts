@@ -6,35 +6,35 @@ import type { RpcAnswer, RpcCall } from "./rpc/rpc.ts";
 import { callViews, readViews, selector } from "./views.ts";
 
 /*
- * The operators' bids per gas: first with {@link estimateFees}, then, after {@link isReplacementDue}, an eighth more each time
- * with {@link raiseFees}, up to {@link feeCap}.
+ * The operators' fees: {@link estimateFees} sets the first bid; each time {@link isReplacementDue}, {@link raiseFees}
+ * raises it by an eighth, up to {@link feeCap}.
  */
 
 /** The fees that a transaction offers per gas, in wei (EIP-1559). */
 export type Fees = { maxFeePerGas: bigint; maxPriorityFeePerGas: bigint };
 
-/** Nodes take a replacement that pays at least a tenth more; an eighth leaves room for their rounding. */
+/** Nodes accept a replacement that pays at least a tenth more; an eighth leaves room for their rounding. */
 const raise = { by: 9n, of: 8n };
 
-/** Block times without a receipt after which a transaction is replaced by one that pays more. */
+/** A transaction without a receipt after this many block times is replaced by one that pays more. */
 const replaceAfterBlocks = 6;
 
-/** Where the network names none, in wei: nodes of the OP stack leave out of their blocks what tips less. */
+/** The usual tip if the network names none, in wei; OP-stack nodes leave transactions with a lower tip out. */
 const opStackTip = 1_000_000n;
 
-/** Asks for the tip, in wei per gas. One object, so that what is asked at the same time is asked once. */
+/** Asks for the tip, in wei per gas. A shared object, so that concurrent requests send it once. */
 export const tipCall: RpcCall = { method: "eth_maxPriorityFeePerGas", params: [] };
 
-/** Blocks whose fees an approval may have been signed by: some 40 seconds of a rollup. */
+/** An approval may have been signed with the fees of any of these blocks; about 40 seconds on a rollup. */
 const recentBlocks = 20;
 
-/** Asks for the base fees and the median tips of the last blocks. */
+/** Asks for the base fees and median tips of recent blocks. */
 export const feeHistoryCall: RpcCall = {
   method: "eth_feeHistory",
   params: [quantity(recentBlocks), "latest", [50]],
 };
 
-/** The highest base fee of the last blocks, and the highest of their median tips, in wei per gas; 0 if a node does not say. */
+/** Returns the highest base fee and the highest median tip of recent blocks, in wei per gas; 0 if the node does not say. */
 export function readFeeHistory(answer: RpcAnswer | undefined): { baseFeePerGas: bigint; tip: bigint } {
   const { baseFeePerGas, reward } = membersOf(answer?.result);
   const fees = listOf(baseFeePerGas).map(readFee);
@@ -50,18 +50,18 @@ function readFee(value: unknown): bigint {
   return readQuantity(value) ?? 0n;
 }
 
-/** The node's word on the tip, within its bounds; without one, the usual. */
+/** Returns the tip that the node suggests, within its bounds; the usual one if it does not say. */
 export function readTip(answer: RpcAnswer | undefined, network: NetworkConfig): bigint {
   return boundTip(readQuantity(answer?.result) ?? 0n, network);
 }
 
-/** The tip below which nodes may leave a transaction out: the usual one, or what the node suggests, where that is less. */
+/** Returns the tip below which nodes may leave a transaction out: the usual one, or the node's if that is lower. */
 export function leastTip(answer: RpcAnswer | undefined, network: NetworkConfig): bigint {
   const usual = usualTip(network);
   return smaller(readQuantity(answer?.result) ?? usual, usual);
 }
 
-/** The tip that a node suggests, but not below the usual one, nor above what may be paid per gas at all. */
+/** Raises a suggested tip to the usual one, and limits it to the network's `maxFeePerGas`. */
 export function boundTip(suggested: bigint, network: NetworkConfig): bigint {
   return smaller(larger(suggested, usualTip(network)), network.maxFeePerGas);
 }
@@ -71,8 +71,8 @@ function usualTip({ usualTip }: NetworkConfig): bigint {
 }
 
 /**
- * Fees that hold while the base fee doubles, which takes at least six full blocks, and never above {@link feeCap}. Where
- * that is below the base fee, the transaction waits until the base fee has come down.
+ * Returns fees that are sufficient until the base fee has doubled, which takes at least six full blocks, and never
+ * above {@link feeCap}. If the cap is below the base fee, the transaction waits until the base fee has come down.
  */
 export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(network)): Fees {
   const maxFeePerGas = smaller(2n * head.baseFeePerGas + tip, feeCap(network, "settle"));
@@ -80,19 +80,19 @@ export function estimateFees(head: Head, network: NetworkConfig, tip = usualTip(
 }
 
 /**
- * The most that is offered per gas, in wei. Anything but a no-op leaves room for a {@link raise}: a no-op that replaces
- * it must be possible at the network's `maxFeePerGas`.
+ * Returns the maximum offer per gas, in wei. For anything but a no-op it leaves room for a {@link raise}, so that a
+ * no-op can still replace it at the network's `maxFeePerGas`.
  */
 export function feeCap({ maxFeePerGas }: NetworkConfig, kind: "settle" | "forward" | "noop"): bigint {
   return kind === "noop" ? maxFeePerGas : (maxFeePerGas * raise.of) / raise.by;
 }
 
-/** Returns true if a transaction that is not mined has waited long enough to be replaced. */
+/** Returns true if an unmined transaction has waited long enough to be replaced. */
 export function isReplacementDue({ blockTimeMs }: NetworkConfig, waitedMs: number): boolean {
   return waitedMs >= blockTimeMs * replaceAfterBlocks;
 }
 
-/** Fees that replace `old`, and at least what the chain asks now; undefined above the cap. */
+/** Returns fees that replace `old` and are at least the current ones; undefined if they exceed the cap. */
 export function raiseFees(old: Fees, current: Fees, cap: bigint): Fees | undefined {
   const raised = (fee: bigint) => (fee * raise.by + raise.of - 1n) / raise.of;
   const maxFeePerGas = larger(raised(old.maxFeePerGas), current.maxFeePerGas);
@@ -101,12 +101,12 @@ export function raiseFees(old: Fees, current: Fees, cap: bigint): Fees | undefin
   return { maxFeePerGas, maxPriorityFeePerGas: smaller(tip, maxFeePerGas) };
 }
 
-/** The price per gas with such fees while the base fee stays the same, in wei. */
+/** Returns the price per gas with these fees, in wei, as long as the base fee does not change. */
 export function pricePerGas(head: Head, { maxFeePerGas, maxPriorityFeePerGas }: Fees): bigint {
   return smaller(head.baseFeePerGas + maxPriorityFeePerGas, maxFeePerGas);
 }
 
-/** The present cost of an amount of gas, in wei. */
+/** Returns the current cost of an amount of gas, in wei. */
 export function usualCost(gas: bigint, head: Head, network: NetworkConfig, tip = usualTip(network)): bigint {
   return gas * pricePerGas(head, estimateFees(head, network, tip));
 }
@@ -120,14 +120,14 @@ export function larger(a: bigint, b: bigint): bigint {
 }
 
 /*
- * The rollups' charge for the data of a transaction, on top of its gas: base and optimism write it to Ethereum.
+ * The charge of rollups for a transaction's data, on top of its gas: base and optimism publish it on Ethereum.
  */
 
-/** Tells that fee, where there is one. */
+/** The contract that reports this fee, on chains that have it. */
 const gasPriceOracle: Address = "0x420000000000000000000000000000000000000F";
 const l1FeeUpperBound = selector("getL1FeeUpperBound(uint256)");
 
-/** A signed transaction without its calldata, in bytes; more than enough. */
+/** The size of a signed transaction without its calldata, in bytes, rounded up generously. */
 const envelopeBytes = 200;
 
 /** Asks for the data fee of a transaction. */
@@ -136,27 +136,27 @@ export function dataFeeCall(calldataBytes: number): RpcCall {
   return callViews([{ target: gasPriceOracle, data: `${l1FeeUpperBound}${uintWord(size)}` }], 200_000);
 }
 
-/** Reads the answer: in wei, at most; 0 where nothing is charged for that, and on local chains. */
+/** Parses an upper bound on the data fee, in wei; 0 on chains without one, such as local chains. */
 export function readDataFee(result: unknown): bigint | undefined {
   const views = readViews(result, 1);
   return views && BigInt(views.results[0]?.word ?? 0);
 }
 
-/** A transaction that does nothing; twice as much where the account itself has code (EIP-7702). */
+/** The gas for a transaction that does nothing, doubled because the account may have code (EIP-7702). */
 const noopGas = 42_000n;
 
-/** A transaction of an account to itself that does nothing but take a txNonce. */
+/** Returns a transaction from an account to itself that does nothing but use up a txNonce. */
 export function noopTransaction(account: Address): { to: Address; data: Hex; gas: bigint } {
   return { to: account, data: "0x", gas: noopGas };
 }
 
-/** Per byte of calldata, by the floor price of EIP-7623, which is above what is charged otherwise. */
+/** Gas per byte of calldata, at the floor price of EIP-7623, which is above the standard price. */
 const gasPerZeroByte = 10n;
 export const gasPerByte = 40n;
 
 const zeroDigit = "0".charCodeAt(0);
 
-/** The cost of a transaction's calldata, in gas. */
+/** Returns the cost of a transaction's calldata, in gas. */
 export function calldataGas(data: Hex): bigint {
   let zeros = 0;
   for (let index = 2; index < data.length; index += 2) {

@@ -16,17 +16,17 @@ import { describeError, type RpcAnswer, type RpcCall, type RpcReader } from "./r
 
 export type LogFilter = {
   address: Address;
-  /** By position: this topic, one of these, or any. */
+  /** By position: this topic, one of these, or any (null). */
   topics: readonly (Hex | readonly Hex[] | null)[];
-  /** As in `RpcCall`. */
+  /** See `RpcCall`. */
   about?: Hex | undefined;
 };
 
 export type MinedLog = EventLog & LogPlace;
 
 /**
- * Reads the logs that fit one of the filters, of the given blocks, both ends included: some of the blocks at a time,
- * lowest first.
+ * Reads the logs that match one of the filters in a range of blocks, both ends included. Yields them in chunks of
+ * blocks, lowest first.
  *
  * @throws UndeterminedError when they cannot all be read, or the node has not seen the last of these blocks yet.
  */
@@ -36,15 +36,15 @@ export type LogReader = (
   toBlock: bigint,
 ) => AsyncGenerator<readonly MinedLog[], void>;
 
-/** Blocks in one question at first. Providers allow from 5 to 10,000, or as many as hold 10,000 logs. */
+/** The initial number of blocks per request. Providers allow from 5 to 10,000, or as many as hold 10,000 logs. */
 const mostBlocks = 2_000n;
 
-/** Questions that must be answered before a larger one is tried again. */
+/** The number of successful requests before a larger range is tried again. */
 const answersBeforeMore = 16;
 
 /**
- * A provider does not say how many blocks it takes, or says so in words. So a question that is refused, at another
- * endpoint too where there is one, is asked for half as many, down to a single block.
+ * Creates a log reader. Providers do not say how many blocks they accept, or only in an error message. So if a request
+ * is refused, even by another endpoint (if there is one), its range is halved, down to a single block.
  */
 export function createLogReader({ rpc, reader }: { rpc: RpcReader; reader: ChainReader }): LogReader {
   const { expect, undetermined } = reader;
@@ -57,7 +57,7 @@ export function createLogReader({ rpc, reader }: { rpc: RpcReader; reader: Chain
     else if (answered % answersBeforeMore === 0) span = smaller(span * 2n, mostBlocks);
   }
 
-  /** The logs of a range, or why it was refused. */
+  /** Returns the logs of a range, or why it was refused. */
   async function readRange(filters: readonly LogFilter[], from: bigint, to: bigint) {
     const [fromBlock, toBlock] = [quantity(from), quantity(to)];
     const calls = filters.map(({ address, topics, about }) => ({
@@ -66,7 +66,7 @@ export function createLogReader({ rpc, reader }: { rpc: RpcReader; reader: Chain
       params: [{ address, topics, fromBlock, toBlock }],
     }));
     let refusal = "";
-    // The third number of refusals is where another endpoint gets its turn.
+    // With two refusals, another endpoint is asked first.
     for (const refused of [0, 2]) {
       const [block, ...answers] = await rpc.ask([headCall, ...calls], refused);
       const error = answers.find((answer) => answer.error !== undefined)?.error;
@@ -75,7 +75,7 @@ export function createLogReader({ rpc, reader }: { rpc: RpcReader; reader: Chain
         continue;
       }
       const head = expect("the newest block", block, readHead);
-      // Asked for blocks that it does not have, a node gives no logs, and no error.
+      // If asked for blocks it does not have, a node returns no logs and no error.
       if (head.number < to) throw undetermined(`it has not seen block ${to} yet`);
       return filters.flatMap((filter, index) => readLogs(filter, answers[index], from, to));
     }
@@ -110,7 +110,7 @@ export function createLogReader({ rpc, reader }: { rpc: RpcReader; reader: Chain
   };
 }
 
-/** Some nodes give more than was asked for. */
+/** Returns true if a log matches the filter; some nodes return more than was requested. */
 function fits({ address, topics }: EventLog, filter: LogFilter): boolean {
   if (!sameAddress(address, filter.address)) return false;
   return filter.topics.every((wanted, position) => {
@@ -120,13 +120,13 @@ function fits({ address, topics }: EventLog, filter: LogFilter): boolean {
   });
 }
 
-/** An event as a contract emitted it. `logIndex` counts all logs of the block. */
+/** An event as emitted by a contract. `logIndex` counts all logs of the block. */
 export type EventLog = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number };
 
-/** Where a log stands on the chain. */
+/** The location of a log on the chain. */
 export type LogPlace = { transactionHash: Hex; blockNumber: bigint; blockHash: Hex };
 
-/** Reads a log; undefined when it is none. */
+/** Parses a log; undefined if it is invalid. */
 export function readLog(log: unknown): EventLog | undefined {
   const { address, topics, data, ...rest } = membersOf(log);
   const logIndex = Number(readQuantity(rest.logIndex) ?? Number.NaN);
@@ -135,7 +135,7 @@ export function readLog(log: unknown): EventLog | undefined {
   return { address, topics, data, logIndex };
 }
 
-/** Reads where a log stands; undefined when it does not say, or that it stands nowhere any more. */
+/** Parses the location of a log; undefined if it is missing, or the log was removed. */
 export function readLogPlace(log: unknown): LogPlace | undefined {
   const { transactionHash, blockHash, removed, ...rest } = membersOf(log);
   if (removed === true) return undefined;
@@ -144,18 +144,18 @@ export function readLogPlace(log: unknown): LogPlace | undefined {
   return { transactionHash, blockNumber, blockHash };
 }
 
-/** A mined transaction, with what is needed to prove that it settled something. */
+/** A mined transaction, with the data that proves what it settled. */
 export type Receipt = {
   hash: Hex;
   succeeded: boolean;
   blockNumber: bigint;
   blockHash: Hex;
   logs: readonly EventLog[];
-  /** The fee paid by its sender, in wei; undefined where the node does not say. */
+  /** The fee paid by its sender, in wei; undefined if the node does not say. */
   gasCost: bigint | undefined;
 };
 
-/** The same, with the label of the RPC endpoint that gave it, its source. */
+/** A receipt with the label of the RPC endpoint that returned it. */
 export type EndpointReceipt = Receipt & { readonly endpoint: string };
 
 export type ReceiptReader = (
@@ -163,15 +163,15 @@ export type ReceiptReader = (
   options?: { attempt?: number },
 ) => Promise<readonly (EndpointReceipt | null)[]>;
 
-/** How many endpoints are asked for a receipt that is of no use. */
+/** How many endpoints are tried for an unusable receipt. */
 const turns = 3;
 
 /**
- * Reads receipts, from other endpoints where one gives what cannot be read, or what is not true.
+ * Creates a receipt reader, which tries other endpoints if a receipt is unreadable or untrue.
  *
- * A receipt of success proves itself by its logs. One of a reverted transaction
- * has none: it is believed when the transaction itself is in the block that the receipt names. Nodes and
- * caches that mix receipts up are rare; a payment that is called failed, and is made all the same, is lost.
+ * A receipt of success proves itself by its logs. A reverted transaction has no logs: its receipt is believed if the
+ * transaction itself is in the block that the receipt names. Nodes and caches that mix up receipts are rare, but a
+ * payment that is called failed and made anyway is lost.
  */
 export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): ReceiptReader {
   async function findReverted(reverted: readonly Receipt[], attempt: number): Promise<ReadonlySet<Hex>> {
@@ -206,12 +206,12 @@ export function createReceiptReader({ ask }: Pick<ChainReader, "ask">): ReceiptR
       }
       left = left.filter((hash) => !receipts.has(hash));
     }
-    // A receipt that no endpoint gives in a useful form is not known yet; the others are all the same.
+    // A receipt that no endpoint returns in a usable form counts as missing; the others stay usable.
     return hashes.map((hash) => receipts.get(hash) ?? null);
   };
 }
 
-/** Returns true if a node has the transaction of a receipt in the block of the receipt. */
+/** Returns true if a node has the transaction of a receipt in the block that the receipt names. */
 function isWhereSaid(transaction: unknown, { hash, blockHash, blockNumber }: Receipt): boolean {
   const said = membersOf(transaction);
   const same = (one: unknown, other: Hex) =>
@@ -222,9 +222,9 @@ function isWhereSaid(transaction: unknown, { hash, blockHash, blockNumber }: Rec
 }
 
 /**
- * Reads the receipts of transactions that a log was found in.
+ * Reads the receipts of transactions whose logs were found.
  *
- * @throws UndeterminedError where there is none, or one of another block than the log's
+ * @throws UndeterminedError when one is missing, or from another block than its log
  */
 export async function readReceiptsAt(
   reader: ChainReader,
@@ -253,19 +253,19 @@ export function transactionCall(hash: Hex): RpcCall {
   return { method: "eth_getTransactionByHash", params: [hash], about: hash };
 }
 
-/** The hash that some nodes give for a block that does not exist yet. */
+/** The hash that some nodes return for a block that does not exist yet. */
 const noBlockHash = /^0x0{64}$/;
 
 /**
- * Reads the answer to `eth_getTransactionReceipt`: null when there is no receipt (yet), undefined when the answer
- * is not a receipt of the transaction that was asked for.
+ * Parses the result of `eth_getTransactionReceipt`: null if there is no receipt (yet), undefined if it is not a
+ * receipt of the requested transaction.
  */
 export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefined {
   if (answer === null) return null;
   const fields = membersOf(answer);
   const { transactionHash, status, blockHash } = fields;
   if (!isBytes32(transactionHash) || transactionHash.toLowerCase() !== hash.toLowerCase()) return undefined;
-  // Some nodes give receipts of transactions that are still pending.
+  // Some nodes return receipts of pending transactions.
   if (fields.blockNumber === null || blockHash === null) return null;
   const blockNumber = readQuantity(fields.blockNumber);
   const logs = readLogs(fields.logs, hash);
@@ -275,7 +275,7 @@ export function readReceipt(answer: unknown, hash: Hex): Receipt | null | undefi
   return { hash, succeeded: status === "0x1", blockNumber, blockHash, logs, gasCost: readGasCost(fields) };
 }
 
-/** The gas, plus what base and optimism charge for the data. */
+/** The fee for the gas, plus the data fee of base and optimism. */
 function readGasCost(fields: ReturnType<typeof membersOf>): bigint | undefined {
   const gasUsed = readQuantity(fields.gasUsed);
   const price = readQuantity(fields.effectiveGasPrice);
@@ -284,8 +284,8 @@ function readGasCost(fields: ReturnType<typeof membersOf>): bigint | undefined {
 }
 
 /**
- * Undefined as well where a log names another transaction: its logs would prove the payments of another attempt of the same txNonce,
- * and this one would be named as the one that paid.
+ * Returns undefined if a log is invalid or names another transaction. Otherwise such logs could prove the payments of
+ * another attempt with the same txNonce, and this one would be named as the one that paid.
  */
 function readLogs(logs: unknown, hash: Hex): EventLog[] | undefined {
   if (!Array.isArray(logs)) return undefined;

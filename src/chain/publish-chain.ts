@@ -6,8 +6,8 @@ import type { Head } from "./rpc/calls.ts";
 import type { ObservedCall } from "./rpc/endpoint-state.ts";
 
 /**
- * Makes the chains of one network publish the transactions they send, the receipts they read and each new block on the channels
- * `transaction` and `block`. All operators of the network share it, so a block is published once.
+ * Makes the chains of one network publish the transactions they send, the receipts they read and each new block on the
+ * channels `transaction` and `block`. All operators of the network share it, so a block is published once.
  */
 export function createChainPublisher(network: NetworkName, serviceId: string): (chain: Chain) => Chain {
   let newest = -1n;
@@ -79,15 +79,15 @@ export function createChainPublisher(network: NetworkName, serviceId: string): (
 }
 
 /**
- * The methods of an HTTP request by what they were asked for, see `RpcCall.about`: what a question asks for nothing by
- * itself, as the newest block, counts for all that the question is about. Most payments are asked for by the same
- * methods, and so share one list of them: observers keep it for each.
+ * Groups the methods of an HTTP request by subject, see `RpcCall.about`. A call without a subject, such as the newest
+ * block, counts for every subject of its question. Most payments need the same methods, so they share one list;
+ * observers keep it for each payment.
  */
 export function methodsAbout(
   questions: readonly (readonly ObservedCall[])[],
 ): ReadonlyMap<Hex, readonly string[]> {
   const methods = new Map<Hex, readonly string[]>();
-  /** Of the question before, to be shared. */
+  /** The previous subject's list, to be shared. */
   let last: readonly string[] = [];
   for (const question of questions) {
     for (const subject of subjectsOf(question)) {
@@ -106,7 +106,7 @@ function methodsFor(subject: Hex, question: readonly ObservedCall[]): string[] {
   return question.flatMap(({ about, method }) => (about === undefined || about === subject ? method : []));
 }
 
-/** Returns true if the question asks for the subject by exactly these methods. */
+/** Returns true if a question has exactly these methods for a subject. */
 function isAskedFor(subject: Hex, question: readonly ObservedCall[], methods: readonly string[]): boolean {
   let count = 0;
   for (const { about, method } of question) {
@@ -116,7 +116,7 @@ function isAskedFor(subject: Hex, question: readonly ObservedCall[], methods: re
   return count === methods.length;
 }
 
-/** Mostly one, which costs no set. */
+/** Returns the subjects of a question. Usually there is only one, which saves the set. */
 function subjectsOf(question: readonly ObservedCall[]): Iterable<Hex> {
   let only: Hex | undefined;
   for (const { about } of question) {

@@ -9,9 +9,9 @@ export type Revert =
   | { kind: "error"; message: string }
   /** `Panic(uint256)`. */
   | { kind: "panic"; code: bigint }
-  /** A custom error of the facilitator contract (or of OpenZeppelin inside it). */
+  /** A custom error of the facilitator contract, or of the OpenZeppelin code in it. */
   | { kind: "custom"; name: string; args: readonly unknown[] }
-  /** Anything else, empty data included. */
+  /** Anything else, including empty data. */
   | { kind: "unknown"; data: Hex };
 
 type Decoder = (parameters: Hex) => Revert | undefined;
@@ -45,13 +45,13 @@ const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
   ],
 ]);
 
-/** Reads revert data against the contract's ABI. Never throws: what cannot be read is `unknown`. */
+/** Decodes revert data with the contract's ABI. Never throws: unreadable data is `unknown`. */
 export function decodeRevert(data: Hex): Revert {
   const decode = decoders.get(data.slice(0, 10).toLowerCase());
   return decode?.(`0x${data.slice(10)}`) ?? { kind: "unknown", data };
 }
 
-/** A revert in a few words, for the organization whose payment it stopped. */
+/** Describes a revert in a few words, for the organization whose payment it stopped. */
 export function describeRevert(revert: Revert): string {
   switch (revert.kind) {
     case "error":
@@ -65,26 +65,26 @@ export function describeRevert(revert: Revert): string {
   }
 }
 
-/** geth, reth, erigon, anvil and newer others: "execution reverted", and nothing else. */
+/** geth, reth, erigon, anvil and other newer nodes: always means "execution reverted". */
 const executionReverted = 3;
 
-/** Codes under which others report reverts, among much else: a revert only together with revert data. */
+/** Codes that other nodes use for reverts among many other errors; a revert only if there is revert data. */
 const ambiguousCodes: ReadonlySet<number | undefined> = new Set([
   -32000, // Nethermind, Besu, Ganache; geth before 1.9.15
-  -32015, // OpenEthereum and those after it
+  -32015, // OpenEthereum and its successors
   -32603, // Hardhat
 ]);
 
 /**
- * The revert data in an error to `eth_call`; undefined when it is not certain that the execution reverted, as
- * opposed to a node in trouble. Looks at code and data alone, never at the message.
+ * Returns the revert data of an `eth_call` error; undefined unless it is certain that the execution reverted, as
+ * opposed to a failing node. Uses only the code and data, never the message.
  */
 export function readRevertData({ code, data }: RpcError): Hex | undefined {
   if (code === executionReverted) return findData(data) ?? "0x";
   return ambiguousCodes.has(code) ? findData(data) : undefined;
 }
 
-/** Plain, after the word that OpenEthereum puts before it, or inside of objects. */
+/** Finds the bytes: plain, after OpenEthereum's "Reverted " prefix, or nested in objects. */
 function findData(data: unknown, depth = 0): Hex | undefined {
   if (typeof data === "string") {
     const bytes = data.startsWith("Reverted ") ? data.slice("Reverted ".length) : data;
@@ -96,13 +96,13 @@ function findData(data: unknown, depth = 0): Hex | undefined {
 }
 
 /**
- * Decodes ABI-encoded parameters of elementary types, which is what errors and events of the contract carry:
- * integers as bigint, `bool`, `string`, and everything else (addresses, bytes) as hex. viem's decoder does more,
- * but loading it takes longer than starting the service may.
+ * Decodes ABI-encoded parameters of elementary types, which is all that the contract's errors and events carry:
+ * integers as bigint, `bool`, `string`, and everything else (addresses, bytes) as hex. viem's decoder does more, but
+ * takes longer to load than the service may take to start.
  *
- * `string` and `bytes` may end early: the contract cuts a token's reason after MAX_REASON_LENGTH bytes.
+ * `string` and `bytes` may be cut short: the contract truncates a token's reason to MAX_REASON_LENGTH bytes.
  *
- * @returns undefined when the data is too short, or a type is none of these
+ * @returns undefined when the data is too short, or a type is not supported
  */
 export function decodeParameters(types: readonly string[], data: Hex): readonly unknown[] | undefined {
   const values: unknown[] = [];
@@ -129,7 +129,7 @@ function decodeParameter(type: string, word: string, data: Hex): unknown {
   return size && `0x${word.slice(0, Number(size) * 2)}`;
 }
 
-/** The digits of bytes that stand at an offset, behind their length. */
+/** Returns the hex digits of the bytes at an offset, which follow their length. */
 function tailAt(data: Hex, offsetWord: string): string | undefined {
   const start = digitsOf(offsetWord);
   const length = digitsOf(data.slice(2 + start, 2 + start + 64));
@@ -137,7 +137,7 @@ function tailAt(data: Hex, offsetWord: string): string | undefined {
   return data.length < begin ? undefined : data.slice(begin, begin + length);
 }
 
-/** A number of bytes as the number of their digits; beyond any real data when it is too large to be true. */
+/** Converts a number of bytes to a number of hex digits; a bogus huge number ends up beyond any real data. */
 function digitsOf(word: string): number {
   return Number(BigInt(`0x${word || "0"}`)) * 2;
 }

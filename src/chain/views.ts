@@ -12,12 +12,12 @@ import {
 } from "../protocol/hex.ts";
 import type { RpcCall } from "./rpc/rpc.ts";
 
-/** The four bytes that choose a function, or name an error: the start of keccak256 of its signature. */
+/** Returns a function or error selector: the first four bytes of the keccak256 of its signature. */
 export function selector(signature: string): Hex {
   return `0x${keccak256Text(signature).slice(2, 10)}`;
 }
 
-/** More gas than any of these views can cost, behind a proxy too. */
+/** More gas than any of these views can cost, even behind a proxy. */
 export const viewGas = 100_000;
 
 const selectors = {
@@ -39,7 +39,7 @@ export function isBlacklisted(asset: Address, account: Address): ViewCall {
   return { target: asset, data: `${selectors.isBlacklisted}${addressWord(account)}` };
 }
 
-/** Asks for the code at an account alone: a call without gas does not run it. */
+/** Asks only for the code at an account: a call without gas does not run it. */
 export function codeOf(account: Address): ViewCall {
   return { target: account, data: "0x", gas: 0 };
 }
@@ -48,7 +48,7 @@ export function decimalsOf(asset: Address): ViewCall {
   return { target: asset, data: selectors.decimals };
 }
 
-/** Of tokens, and of the facilitator contract. */
+/** For tokens, and for the facilitator contract. */
 export function isPaused(contract: Address): ViewCall {
   return { target: contract, data: selectors.paused };
 }
@@ -66,63 +66,63 @@ export function domainSeparatorOf(asset: Address): ViewCall {
   return { target: asset, data: selectors.domainSeparator };
 }
 
-/** The selector of a wallet's check, which is also its answer that accepts (EIP-1271). */
+/** The selector of a wallet's signature check, which is also its answer for a valid signature (EIP-1271). */
 export const isValidSignatureSelector = selector("isValidSignature(bytes32,bytes)");
 
-/** `isValidSignature(digest, signature)` of a contract wallet (EIP-1271). */
+/** Encodes `isValidSignature(digest, signature)` for a contract wallet (EIP-1271). */
 export function encodeIsValidSignature(digest: Hex, signature: Hex): Hex {
   return `${isValidSignatureSelector}${digest.slice(2)}${uintWord(64n)}${byteWords(signature)}`;
 }
 
-/** A function to call: at which address, with what calldata, and with how much gas where that is its own. */
+/** A function call: its target, its calldata, and its gas if it differs from the usual. */
 export type ViewCall = {
   target: Address;
   data: Hex;
   gas?: number;
-  /** No view: what it changes is there for those that are called after it, and for nobody else. */
+  /** True if it is not a view: later calls in the same program see its changes, and nobody else does. */
   changes?: boolean;
 };
 
 export type ViewResult = {
   /**
-   * The hash of the code at the address; null where there is none. A delegation (EIP-7702) is code too: the 23 bytes
-   * 0xef0100 and the delegate, so that all accounts with one delegate have the same hash.
+   * The hash of the code at the address; null if there is none. A delegation (EIP-7702) is code too: the 23 bytes
+   * 0xef0100 and the delegate, so all accounts with one delegate have the same hash.
    */
   codeHash: Hex | null;
-  /** The first word that was returned; undefined when the call failed or returned less. */
+  /** The first word returned; undefined if the call failed or returned less. */
   word: Hex | undefined;
 };
 
-/** The result of all of them, and at which block. */
+/** The results of all calls, and the block they ran at. */
 export type ViewResults = { blockNumber: bigint; results: readonly ViewResult[] };
 
-/** Returns true if a view gave true; false where it gave nothing, as that of a token without a blacklist. */
+/** Returns true if a view returned true; false if it returned nothing, as for a token without a blacklist. */
 export function isTrue(word: Hex | undefined): boolean {
   return word !== undefined && BigInt(word) !== 0n;
 }
 
-/** The block number stands before the results. */
+/** The block number precedes the results. */
 const wordsBefore = 1;
 const wordsPerView = 3;
 
 /**
- * One `eth_call` that makes many calls at the same block (the newest, unless one is named), each with at most
- * `gasEach` gas, and reports how each ended.
+ * Builds one `eth_call` that makes many calls at the same block (by default the newest), each with at most `gasEach`
+ * gas, and reports the result of each.
  *
- * Asked directly, a function that does not exist, reverts, or burns all its gas looks, on many nodes, just like a
- * node in trouble: an error without data. So the calls are made by a program that the node runs as if it were
- * deploying a contract, and what it would deploy are the results. It begins with
+ * When called directly, a function that does not exist, reverts, or burns all its gas looks like a failing node on
+ * many nodes: an error without data. So the calls are made by a program that the node runs as if it deployed a
+ * contract, and the code it would deploy is the results. It begins with
  *
  *     note the number of the block               NUMBER PUSH3 0 MSTORE
  *
- * goes on for each view, written out without loops, with
+ * continues for each view, unrolled, with
  *
  *     copy its calldata to memory                PUSH3 size PUSH3 from PUSH3 scratch CODECOPY
  *     call, first word of the answer to memory   PUSH1 32 PUSH3 word PUSH3 size PUSH3 scratch PUSH20 target PUSH3 gas STATICCALL
  *     success and at least a word returned       PUSH1 31 RETURNDATASIZE GT AND
  *     note it, and the hash of the code          PUSH3 ok MSTORE PUSH20 target EXTCODEHASH PUSH3 code MSTORE
  *
- * and ends with `PUSH3 size PUSH1 0 RETURN`, behind which the calldata of all of them stands.
+ * and ends with `PUSH3 size PUSH1 0 RETURN`, followed by the calldata of all calls.
  */
 export function callViews(
   views: readonly ViewCall[],
@@ -133,12 +133,12 @@ export function callViews(
   const scratch = push3(resultBytes);
   const begin = `43${push3(0)}52`;
   const end = `${scratch}6000f3`;
-  // Each without where its calldata stands, which is known when all have been written.
+  // Each step without the offset of its calldata, which is only known once all steps are written.
   const steps = views.map(({ target, data, gas = gasEach, changes = false }, index) => {
     const size = push3(data.length / 2 - 1);
     const first = (wordsBefore + index * wordsPerView) * 32;
     const push20 = `73${addressWord(target).slice(24)}`;
-    // CALL, which takes the coins that go with it, or STATICCALL.
+    // CALL, which also takes a value, or STATICCALL.
     const [coins, opcode] = changes ? ["6000", "f1"] : ["", "fa"];
     const call = `6020${push3(first + 64)}${size}${scratch}${coins}${push20}${push3(gas)}${opcode}`;
     const noted = `601f3d1116${push3(first + 32)}52${push20}3f${push3(first)}52`;
@@ -152,7 +152,7 @@ export function callViews(
     from += data.length / 2 - 1;
   }
   const data = `${program}${end}${steps.map((step) => step.data.slice(2)).join("")}` as Hex;
-  // Enough for storing the results as if they were code, and for the calldata, which costs 40 per byte at most.
+  // Enough to store the results as if they were code, and for the calldata at no more than 40 gas per byte.
   const gasOfAll = views.reduce((sum, { gas = 0 }) => sum + Math.max(gas, gasEach) + 50_000, 0);
   const gas = 500_000 + gasOfAll + 40 * data.length;
   const at = block === "latest" ? block : quantity(block);
@@ -163,10 +163,10 @@ function push3(value: number): string {
   return `62${value.toString(16).padStart(6, "0")}`;
 }
 
-/** The EXTCODEHASH of accounts without code: of one that does not exist, and of one that does (EIP-1052). */
+/** The EXTCODEHASH of accounts without code, which differs for those that do not exist (EIP-1052). */
 const noCode: ReadonlySet<string> = new Set(["0".repeat(64), keccak256("0x").slice(2)]);
 
-/** Reads what {@link callViews} gave for `count` views; undefined when it is not that. */
+/** Parses the result of {@link callViews} for `count` views; undefined if it is malformed. */
 export function readViews(answer: unknown, count: number): ViewResults | undefined {
   if (!isBytes(answer) || answer.length !== 2 + (wordsBefore + count * wordsPerView) * 64) return undefined;
   const word = (index: number) => wordAt(answer, index) ?? "";

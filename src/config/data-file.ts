@@ -5,9 +5,9 @@ import { quote } from "../util/text.ts";
 import { attempt, InvalidValue, readPart } from "./values.ts";
 
 /**
- * Reads a file of JSON.
+ * Reads a JSON file.
  *
- * @param read converts the data; throws InvalidValue with what is wrong
+ * @param read converts the data; throws InvalidValue with the problem
  * @throws {InvalidValue} that names the file
  */
 export function readDataFile<T>(path: string, read: (data: unknown) => T): T {
@@ -17,7 +17,7 @@ export function readDataFile<T>(path: string, read: (data: unknown) => T): T {
   return readPart(`${named}; `, () => read(data));
 }
 
-/** Why a file could not be read, by the system's code. */
+/** Why a file could not be read, by system error code. */
 const unreadable: Readonly<Record<string, string>> = {
   ENOENT: "does not exist",
   EISDIR: "is a folder",
@@ -26,13 +26,13 @@ const unreadable: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a file that a value names.
+ * Reads the file at a path that is a variable's or option's value.
  *
- * @returns its text, and how messages name it
- * @throws {InvalidValue} that shows nothing of what the file holds
+ * @returns its text, and its name for messages
+ * @throws {InvalidValue} that shows nothing of the file's content
  */
 export function readNamedFile(path: string): { text: string; named: string } {
-  // A secret, set here by mistake, does not begin as a path does.
+  // A secret set here by mistake does not begin like a path.
   const named = `names the file ${/^\.{0,2}\//.test(path) ? path : quote(path)}`;
   try {
     return { text: readFileSync(path, "utf8"), named };
@@ -42,7 +42,7 @@ export function readNamedFile(path: string): { text: string; named: string } {
   }
 }
 
-/** Makes a step of a schema of a reader of values. */
+/** Turns a reader of values into a step of a schema. */
 export function readBy<Given, T>(read: (given: Given) => T) {
   return (given: Given, context: z.RefinementCtx): T => {
     const found = attempt(() => read(given));
@@ -52,15 +52,15 @@ export function readBy<Given, T>(read: (given: Given) => T) {
   };
 }
 
-/** Where a field is in data: `[2].token.decimals`. */
+/** Formats the path of a field in data: `[2].token.decimals`. */
 export function formatPath(path: readonly PropertyKey[]): string {
   return path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
 }
 
-/** The most problems that a message lists: more are usually one mistake in many places. */
+/** The maximum number of problems in a message; more usually come from one mistake in many places. */
 const mostIssues = 8;
 
-/** Everything that is wrong with data, in one line, each with the field that it is in. */
+/** Describes all problems of data in one line, each with its field. */
 export function describeIssues(data: unknown, { issues }: z.ZodError): string {
   const more = issues.length - mostIssues;
   return [
@@ -69,7 +69,7 @@ export function describeIssues(data: unknown, { issues }: z.ZodError): string {
   ].join("; ");
 }
 
-/** An issue as a sentence that begins with the field: `[2].token.decimals: must be …`. */
+/** Describes an issue as a sentence that begins with the field: `[2].token.decimals: must be …`. */
 function describe(data: unknown, issue: z.core.$ZodIssue): string {
   const [, ...path] = Array.isArray(data) ? ["", ...issue.path] : issue.path;
   const unknown = issue.code === "unrecognized_keys" ? issue.keys[0] : undefined;

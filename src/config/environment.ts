@@ -21,9 +21,9 @@ import {
 import { rpcVariableOf, variablesOf } from "./variables.ts";
 
 /**
- * Reads the configuration of `serve` from the environment. A variable that is set to nothing is not set.
+ * Reads the configuration of `serve` from the environment. An empty variable counts as unset.
  *
- * @throws ConfigurationError with everything that is wrong with it. No message repeats a secret or an RPC URL.
+ * @throws ConfigurationError with all problems. No message repeats a secret or an RPC URL.
  */
 export function readEnvironment(env: Environment): ServeConfig {
   const reader = createConfigurationReader(env);
@@ -100,7 +100,7 @@ function readAdmin(reader: VariableReader): ServeConfig["admin"] {
   return port === undefined || token === undefined ? undefined : { host, port, token };
 }
 
-/** Refuses one port for two listeners, even on two addresses: the second to start might fail or be shadowed. */
+/** Refuses the same port for two listeners, even at two addresses: the second one might fail or be shadowed. */
 function refuseSharedPorts(
   reader: VariableReader,
   { port, metrics, admin }: Pick<ServeConfig, "port" | "metrics" | "admin">,
@@ -116,7 +116,7 @@ function refuseSharedPorts(
   }
 }
 
-/** The admin's key can do more than the service needs. */
+/** Warns if the deployer's key is set, because the admin can do more than the service needs. */
 function warnOfDeployer(reader: VariableReader): ConfigurationProblem[] {
   if (!reader.isSet("DEPLOYER_PRIVATE_KEY")) return [];
   const problem =
@@ -140,7 +140,7 @@ function readShutdown(reader: VariableReader): ServeConfig["shutdown"] {
   return { drainDelayMs, timeoutMs };
 }
 
-/** Rate limits count by address, so that it must be known from the start whether a proxy is in front. */
+/** Warns if the proxies are not configured: rate limits count by address, so they must be known from the start. */
 function warnOfProxies(reader: VariableReader, host: string): ConfigurationProblem[] {
   if (reader.isSet("TRUST_PROXY") || isLoopbackHost(host)) return [];
   const problem =
@@ -160,7 +160,7 @@ function warnOfLongWaits(
   });
 }
 
-/** Where the operators' keys are; undefined when that cannot be read, which is noted as a problem. */
+/** Reads where the operators' keys are; undefined if that is invalid, which is added as a problem. */
 export function readOperators(
   reader: VariableReader,
   warnings: ConfigurationProblem[],
@@ -185,7 +185,7 @@ export function readOperators(
   return { kind: "remote", url, addresses };
 }
 
-/** The key of the recoverer, which must be another than those of the operators. */
+/** Reads the recoverer's key, which must differ from the operators' keys. */
 export function readRecovererKey(reader: VariableReader, operators: Operators | undefined): Hex | undefined {
   const key = reader.read("RECOVERER_PRIVATE_KEY");
   if (key !== undefined && operators?.kind === "local" && operators.privateKeys.includes(key)) {
@@ -197,7 +197,7 @@ export function readRecovererKey(reader: VariableReader, operators: Operators | 
   return key;
 }
 
-/** The key of the sponsor, whose txNonces must be its own. */
+/** Reads the sponsor's key, which no other account may use, because its txNonces must be its own. */
 function readSponsorKey(
   reader: VariableReader,
   operators: Operators | undefined,
@@ -216,7 +216,7 @@ function readSponsorKey(
   return key;
 }
 
-/** The keys that sign for receivers of channels, which must send nothing. */
+/** Reads the keys that sign for receivers of channels, which must not send transactions. */
 function readAuthorizerKeys(reader: VariableReader, operators: Operators | undefined): readonly NetworkKey[] {
   const keys = reader.read("AUTHORIZER_PRIVATE_KEY") ?? [];
   const others = [
@@ -233,7 +233,7 @@ function readAuthorizerKeys(reader: VariableReader, operators: Operators | undef
   return keys;
 }
 
-/** The settings for gifts, which make none. */
+/** Warns of gift settings that have no effect. */
 function warnOfGifts(
   networks: readonly NetworkConfig[],
   sponsorKey: Hex | undefined,
@@ -258,13 +258,13 @@ function warnOfGifts(
   return warnings;
 }
 
-/** The environment of `deploy`. Holds secrets: never print or log it. */
+/** The environment of `deploy`. Contains secrets: never print or log it. */
 export type DeployEnvironment = ReturnType<typeof readDeployEnvironment>;
 
 /**
- * Reads what `deploy` needs to know about one network.
+ * Reads the configuration that `deploy` needs for one network.
  *
- * @throws ConfigurationError with everything that is wrong with it
+ * @throws ConfigurationError with all problems
  */
 export function readDeployEnvironment(env: Environment, network: KnownNetwork) {
   const { name } = network;
@@ -277,7 +277,7 @@ export function readDeployEnvironment(env: Environment, network: KnownNetwork) {
     /** In wei per gas. */
     maxFeePerGas: readFeeCaps(reader)[name] ?? network.maxFeePerGas,
     deployerKey: reader.read("DEPLOYER_PRIVATE_KEY"),
-    /** The addresses that `serve` would use, and the operators: their keys, or else their addresses. */
+    /** The addresses that `serve` would use, and the operators' keys or addresses. */
     contracts: readContracts(reader),
     operatorKeys: reader.read("OPERATOR_PRIVATE_KEY") ?? [],
     operatorAddresses: reader.read("OPERATOR_ADDRESS") ?? [],
@@ -288,14 +288,14 @@ export function readDeployEnvironment(env: Environment, network: KnownNetwork) {
   return freezeDeep({ rpcUrls, ...environment });
 }
 
-/** The variables of commands that read the chains of `serve`, without its keys. */
+/** The variables of commands that read the chains of `serve` without its keys. */
 export const chainVariables = variablesOf("recover").filter((name) => name !== "RECOVERER_PRIVATE_KEY");
 
 /**
- * Reads the networks that `serve` serves, or the given one of them, without what only `serve` needs: the machine
- * with the recoverer's key need not have the operators'. What this gives holds a secret: never print or log it.
+ * Reads the networks of `serve`, or only one of them, without the settings that only `serve` needs: the machine with
+ * the recoverer's key does not need the operators' keys. The result contains a secret: never print or log it.
  *
- * @throws ConfigurationError with everything that is wrong
+ * @throws ConfigurationError with all problems
  */
 export function readRecoverEnvironment(
   env: Environment,

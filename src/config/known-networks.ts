@@ -16,17 +16,17 @@ import { formatPath, readBy } from "./data-file.ts";
 import { type ByNetwork, InvalidValue, readAddress, readByNetwork, readWholeNumber } from "./values.ts";
 
 export type NetworkDefaults = {
-  /** How many blocks, counting its own, a settlement needs before it is a success. */
+  /** How many blocks, including its own, a settlement needs before it is a success. */
   confirmations: number;
-  /** The most that is paid per gas, in wei. */
+  /** The maximum price per gas, in wei. */
   maxFeePerGas: bigint;
-  /** The most that settling for one organization may cost in gas on one day (UTC), in wei. */
+  /** The maximum cost of settling for one organization per day (UTC), in wei. */
   dailyGasBudget: bigint;
 };
 
 /**
- * The gas of the most frequent payment: by EIP-3009, to a recipient that has tokens already. Budgets and caps are estimated by
- * it; what an operator must have at hand for any payment is more, and is in `methods/on-chain`.
+ * The gas of the most frequent payment: by EIP-3009, to a recipient that already has tokens. Used to estimate budgets
+ * and caps. The amount an operator needs for any payment is higher; see `methods/on-chain`.
  */
 export const plainPaymentGas = 108_000n;
 
@@ -34,26 +34,26 @@ const gwei = 1_000_000_000n;
 const coin = 1_000_000_000n * gwei;
 
 /**
- * Confirmations weigh seconds of waiting against a success that a reorganization takes back. It is not final either
- * way: the service looks at a settlement's block until it is this deep, and no longer.
+ * Confirmations trade seconds of waiting against the risk that a reorganization undoes a success. Either way the
+ * success is not final: the service watches a settlement's block until it is this deep, and no longer.
  *
- * - base and optimism have one sequencer, which does not replace its own blocks. What can be lost is the newest block,
- *   when one sequencer fails and another takes over before the block has spread. One block on top of it, two seconds
- *   more, says that the successor knows it.
+ * - base and optimism have one sequencer, which does not replace its own blocks. Only the newest block can be lost, if
+ *   a sequencer fails and another takes over before the block has spread. One block on top of it, two seconds later,
+ *   shows that the successor knows it.
  * - Their test networks move nothing of value: the first block counts.
- * - polygon's producers do replace blocks, rarely more than a few in a row; milestones make blocks final after a few
- *   seconds when all goes well. Eight blocks, some 16 seconds, are beyond both.
+ * - polygon's producers do replace blocks, rarely more than a few in a row; milestones usually make blocks final after
+ *   a few seconds. Eight blocks, about 16 seconds, are beyond both.
  *
- * The fee cap is what a settlement is worth at the very most, not what it usually costs: a transaction pays the base
- * fee and a small tip, and waits while the base fee is above the cap. What it costs is by {@link plainPaymentGas}.
+ * The fee cap is the absolute maximum, not the usual price: a transaction pays the base fee and a small tip, and waits
+ * while the base fee is above the cap. Costs below are for {@link plainPaymentGas}.
  *
- * - base, optimism: some 0.01 gwei on most days, 1 gwei in a rush. At 5 gwei a payment costs 0.0005 ETH.
+ * - base, optimism: about 0.01 gwei on most days, 1 gwei in a rush. At 5 gwei a payment costs 0.0005 ETH.
  * - their test networks: coins cost nothing, but are handed out sparingly.
- * - polygon: 30 gwei on most days (no node takes less than 25), several hundred in a rush. At 1,000 gwei a payment
+ * - polygon: 30 gwei on most days (no node accepts less than 25), several hundred in a rush. At 1,000 gwei a payment
  *   costs 0.1 POL.
  *
- * The gas budget bounds what one organization, or payers that waste gas through it, can make the operator pay on a day. At
- * the usual fees of each network it is enough for more than 90,000 payments a day; a busy shop needs more in a rush.
+ * The gas budget limits how much one organization, or payers that waste gas through it, can cost the operator per day.
+ * At the usual fees of each network it covers more than 90,000 payments a day; a busy shop needs more in a rush.
  */
 export const networkDefaults: Readonly<Record<BuiltInNetworkName, NetworkDefaults>> = {
   base: { confirmations: 2, maxFeePerGas: 5n * gwei, dailyGasBudget: coin / 10n },
@@ -69,17 +69,17 @@ export type KnownNetwork = Network & NetworkDefaults;
 /** All networks that a process knows: the built-in ones, and those of a network file. */
 export type KnownNetworks = NetworkRegistry<KnownNetwork>;
 
-/** The five that are always known. */
+/** The five built-in networks. */
 export const builtIn: KnownNetworks = createNetworkRegistry(
   networkNames.map((name) => ({ ...networks[name], ...networkDefaults[name] })),
 );
 
-/** The built-in networks and added ones, in which {@link findClash} has found no clash. */
+/** Adds networks to the built-in ones; {@link findClash} must have found no clash among them. */
 export function extendBuiltIn(added: readonly KnownNetwork[]): KnownNetworks {
   return added.length === 0 ? builtIn : createNetworkRegistry([...builtIn.all, ...added]);
 }
 
-/** Why a network cannot be added to some others; undefined where it can. */
+/** Returns why a network cannot be added to some others; undefined if it can. */
 export function findClash(
   { name, caip2, chainId }: Network,
   others: readonly Network[],
@@ -101,7 +101,7 @@ export function findClash(
   };
 }
 
-/** A token of a network, besides its USDC. */
+/** A token on a network, besides its USDC. */
 export type NetworkAsset = Asset & { network: NetworkName };
 
 const assetSchema = (known: NetworkRegistry) =>
@@ -132,8 +132,8 @@ export function readAssets(text: string, known: NetworkRegistry = builtInNetwork
 }
 
 /**
- * Reads `LOCAL_ASSETS`: `base=0x…,NAME,VERSION,DECIMALS`, several with semicolons. Parts left out after the address
- * are those of the network's USDC.
+ * Reads `LOCAL_ASSETS`: `base=0x…,NAME,VERSION,DECIMALS`, separated by semicolons. Fields omitted after the address
+ * default to those of the network's USDC.
  */
 export function readLocalAssets(text: string, known?: NetworkRegistry): ByNetwork<Asset> {
   return readByNetwork(text.split(";"), readLocalAsset, known);

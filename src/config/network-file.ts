@@ -31,7 +31,7 @@ const feeCap = z
 
 const caip2 = /^eip155:([1-9]\d{0,15})$/;
 
-/** One network as a network file describes it. docs/guides/networks.md says what each field is for. */
+/** A network as described in a network file. docs/guides/networks.md explains its fields. */
 const networkSchema = z
   .strictObject(
     {
@@ -79,9 +79,9 @@ const networkSchema = z
 export type NetworkData = z.input<typeof networkSchema>;
 
 /**
- * Reads networks in the form of data: one, or a list of them.
+ * Reads one network, or a list of them, from data.
  *
- * @throws {InvalidValue} with everything that is wrong, each with the field that it is in
+ * @throws {InvalidValue} with all problems, each with its field
  */
 export function readNetworkData(data: unknown): KnownNetworks {
   const isList = Array.isArray(data);
@@ -96,7 +96,7 @@ export function readNetworkData(data: unknown): KnownNetworks {
       chainId: Number(rest.caip2.slice("eip155:".length)),
       usdc: token,
       maxFeePerGas: maxFeeGwei,
-      // What the coin is worth is not known: as much as so many payments at the highest fee.
+      // The coin's value is unknown, so the budget is a number of payments at the highest fee.
       dailyGasBudget: 1_000n * plainPaymentGas * maxFeeGwei,
       ...(explorer !== undefined && { explorer }),
     };
@@ -108,14 +108,14 @@ export function readNetworkData(data: unknown): KnownNetworks {
   return extendBuiltIn(added);
 }
 
-/** The chains that the public x402 packages pay on by default; it is part of this package. */
+/** The chains that the public x402 packages pay on by default; shipped with this package. */
 const x402Defaults = packageFile("networks/x402-defaults.json");
 
 /**
- * Reads a network file: JSON, one network or a list of them.
+ * Reads a network file: a JSON file with one network or a list of them.
  *
- * @param given its path; `x402` stands for the file of this package with the default chains of the public x402 packages
- * @throws {InvalidValue} with everything that is wrong, each with the field that it is in
+ * @param given its path; `x402` stands for this package's file with the default chains of the public x402 packages
+ * @throws {InvalidValue} with all problems, each with its field
  */
 export function readNetworkFile(given: string): KnownNetworks {
   return readDataFile(given === "x402" ? x402Defaults : given, readNetworkData);

@@ -5,14 +5,14 @@ const reportSchema = z.object({
   userLimits: z.object({ open_files: z.object({ soft: z.union([z.number(), z.string()]) }) }),
 });
 
-/** Files and connections besides those of settles: the database, nodes, logs, callers that verify. */
+/** Files and connections for everything but settles: the database, nodes, logs, callers of verify. */
 const besidesSettles = 256;
 
 let known: { limit: number | undefined } | undefined;
 
 /**
- * How many files and connections this process may have open at a time; undefined where that is not known. It is read once:
- * a report takes a millisecond, and each harness of a process asks.
+ * Returns how many files and connections this process may have open at a time; undefined if unknown. Read only once,
+ * because a report takes a millisecond and every harness in a process needs it.
  */
 export function readOpenFileLimit(): number | undefined {
   known ??= { limit: readFromReport() };
@@ -22,18 +22,18 @@ export function readOpenFileLimit(): number | undefined {
 function readFromReport(): number | undefined {
   const { report } = process;
   const before: unknown = Reflect.get(report, "excludeNetwork");
-  // Looking up the names of the machine's addresses is the slow part of a report.
+  // The slow part of a report is resolving the names of the machine's addresses.
   Object.assign(report, { excludeNetwork: true });
   const limit = Number(reportSchema.safeParse(report.getReport()).data?.userLimits.open_files.soft);
-  // Harnesses run in their users' processes, which may write reports of their own.
+  // Restored, because harnesses run in their users' processes, which may write reports of their own.
   Object.assign(report, { excludeNetwork: before });
-  // "unlimited" is no number.
+  // "unlimited" becomes NaN.
   return Number.isFinite(limit) ? limit : undefined;
 }
 
 /**
- * A warning when this process may not open as many connections as settles may wait at a time: each has one, and those
- * beyond would be cut off, not answered.
+ * Returns a warning if this process may open fewer connections than settles may wait at a time: each has one, and
+ * further ones would be cut off without a response.
  */
 export function warnOfOpenFiles(
   maxSettles: number,

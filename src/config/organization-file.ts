@@ -6,18 +6,18 @@ import { parseUint256 } from "../protocol/wire-values.ts";
 import { describeIssues, readBy, readDataFile } from "./data-file.ts";
 import { InvalidValue, readAddress } from "./values.ts";
 
-/** An organization of the local chains, with all that has a default. */
+/** An organization on the local chains, with all defaults filled in. */
 export type LocalOrganization = {
   id: string;
   name: string;
-  /** Published, as every key of the local chains: it follows from the id. */
+  /** Published, like every key of the local chains; derived from the id. */
   apiKey: string;
   scopes: readonly ("verify" | "settle")[];
-  /** Its recipient and limits, by network. On other networks it has no recipient. */
+  /** Its recipient and limits, by network. It has no recipient on other networks. */
   networks: ReadonlyMap<NetworkName, OrganizationTerms & { recipient: Address }>;
 };
 
-/** Limits of an organization on a network: the least of one payment, wei of gas a day, and whether payers have no code. */
+/** Limits on a network: the minimum payment, the daily gas budget in wei, and a ban on payers with code. */
 type OrganizationTerms = {
   minimumAmount?: bigint | undefined;
   dailyGasBudget?: bigint | undefined;
@@ -68,17 +68,17 @@ const organizationSchema = z.strictObject(
 );
 
 /**
- * An organization of the local chains: where it is paid, and within what limits, on every network and, in `networks`, on
- * single ones instead. Without a recipient it may verify and not settle, as in production. Amounts are in the asset's
- * smallest unit and wei a day, as bigint or as text.
+ * An organization on the local chains: its recipient and limits on every network, which `networks` overrides for
+ * single ones. Without a recipient it may verify but not settle, as in production. Amounts are in the asset's smallest
+ * unit, the gas budget in wei per day, as bigint or text.
  */
 export type OrganizationData = z.input<typeof organizationSchema>;
 
 /**
- * Reads organizations in the form of data: one, or a list of them.
+ * Reads one organization, or a list of them, from data.
  *
- * @param running the networks that there are
- * @throws {InvalidValue} with everything that is wrong, each with the field that it is in
+ * @param running the started networks
+ * @throws {InvalidValue} with all problems, each with its field
  */
 export function readOrganizations(
   data: unknown,
@@ -110,7 +110,7 @@ export function readOrganizations(
   });
 }
 
-/** The same, from a file of JSON. */
+/** Reads organizations from a JSON file. */
 export function readOrganizationFile(path: string, running: readonly NetworkName[]) {
   return readDataFile(path, (data) => readOrganizations(data, running));
 }

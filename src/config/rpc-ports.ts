@@ -25,7 +25,7 @@ export function readFirstRpcPort(text: string): number {
   return readPort(port);
 }
 
-/** The problem with options that name networks, of which not all are started. */
+/** Returns a problem for each network in an option's values that is not started. */
 export function checkNetworksOf(
   option: string,
   values: ByNetwork<unknown> | undefined,
@@ -40,7 +40,7 @@ export function checkNetworksOf(
     }));
 }
 
-/** The port of each network's node: those that are named, and from the first port on for the others, in their order. */
+/** Returns the port of each network's node: the named ones, and for the others, in order, those from `first` on. */
 export function assignRpcPorts(
   started: readonly NetworkName[],
   named: ByNetwork<number> = {},
@@ -51,9 +51,9 @@ export function assignRpcPorts(
 }
 
 /**
- * The first RPC URL of a network's variable.
+ * Returns the first RPC URL of a network's variable.
  *
- * @param purpose what it is needed for: `to fork base`
+ * @param purpose what the URL is needed for: `to fork base`
  * @throws {ConfigurationError} when the variable is not set, or not to URLs
  */
 export function readRpcUrl(network: NetworkName, env: Environment, purpose: string): string {

@@ -6,94 +6,91 @@ import type { CorsOrigins } from "../protocol/routes.ts";
 import type { ConfigurationProblem } from "../util/errors.ts";
 import type { LogLevel, NetworkKey, RequestRate, TrustProxy } from "./values.ts";
 
-/** Where the operators' keys are. At least one operator; several take turns. */
+/** The location of the operators' keys. There is at least one operator; several take turns. */
 export type Operators =
   | { readonly kind: "local"; readonly privateKeys: readonly [Hex, ...Hex[]] }
   | { readonly kind: "remote"; readonly url: string; readonly addresses: readonly [Address, ...Address[]] };
 
-/** Everything that `serve` needs to know, valid as a whole. Holds secrets: never print or log it. */
+/** The configuration of `serve`, valid as a whole. Contains secrets: never print or log it. */
 export type ServeConfig = {
   readonly networks: readonly NetworkConfig[];
   readonly operators: Operators;
-  /** The key that recovers payments that were submitted directly to the token. */
+  /** Recovers payments that were submitted directly to the token. */
   readonly recovererKey: Hex | undefined;
-  /** The key of the account that gives payers gas money for their approvals. */
+  /** Gives payers gas money for their approvals. */
   readonly sponsorKey: Hex | undefined;
-  /** The keys that sign claims and refunds of channels for shops. */
+  /** Sign claims and refunds of channels for shops. */
   readonly authorizerKeys: readonly NetworkKey[];
   readonly databaseUrl: string;
   readonly apiKeyPepper: string;
   readonly host: string;
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   readonly port: number;
   readonly trustProxy: TrustProxy;
   readonly rateLimits: { readonly key: RequestRate; readonly address: RequestRate };
-  /** Settles that may wait for their outcome at a time. */
+  /** The maximum number of settles that wait for their outcome at the same time. */
   readonly maxSettles: number;
-  /** Where the metrics are served; undefined for nowhere. */
+  /** Where metrics are served; undefined for nowhere. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
-  /** Where operators can look at payments, and with which token; undefined for nowhere. */
+  /** Where operators can look at payments, and the token they need; undefined for nowhere. */
   readonly admin: { readonly host: string; readonly port: number; readonly token: string } | undefined;
-  /** For both protocol versions; undefined for what the service has for each. */
+  /** For both protocol versions; undefined for the service's default of each. */
   readonly settleWaitMs: number | undefined;
-  /** After SIGTERM: how long new requests are still taken, and when the process has ended at the latest. */
+  /** After SIGTERM: how long new requests are still accepted, and when the process ends at the latest. */
   readonly shutdown: { readonly drainDelayMs: number; readonly timeoutMs: number };
   readonly anonymousVerify: boolean;
-  /** The origins of web pages that may call; none where it is undefined. */
+  /** The origins of web pages that may call the API; undefined for none. */
   readonly corsOrigins: CorsOrigins | undefined;
   /** True if the resources that organizations were paid for are stored and shown to them. */
   readonly discovery: boolean;
-  /** True if `/docs` shows a page about the API. */
+  /** True if `/docs` serves a page about the API. */
   readonly docs: boolean;
   readonly logLevel: LogLevel;
-  /** Warnings about settings that work, but are probably not meant. */
+  /** Warnings about settings that work but are probably unintended. */
   readonly warnings: readonly ConfigurationProblem[];
 };
 
-/** Signs claims and refunds of the channels that name it. */
+/** Signs claims and refunds for the channels that name it. */
 export type Authorizer = { readonly address: Address; sign(digest: Hex): Hex };
 
-/** A network as one deployment of the service uses it. */
+/** A network with the settings of one deployment of the service. */
 export type NetworkConfig = Network &
   ServedNetwork & {
     /** JSON-RPC endpoints, in order of preference. */
     rpcUrls: readonly [string, ...string[]];
-    /** How many blocks, counting its own, a settlement needs before it is a success; at least 1. */
+    /** How many blocks, including its own, a settlement needs before it is a success; at least 1. */
     confirmations: number;
-    /**
-     * How many RPC endpoints must have the receipt of a payment before it is a success; 1 by default. Never more than
-     * there are.
-     */
+    /** How many RPC endpoints must have a payment's receipt before it is a success; 1 by default, at most all of them. */
     successEndpoints?: number;
     /**
-     * How many RPC endpoints must show that a payment was submitted directly to the token before its value is forwarded;
-     * 2 by default. Where there are fewer, the payment waits for `x402-kit recover`.
+     * How many RPC endpoints must show that a payment was submitted directly to the token before its value is
+     * forwarded; 2 by default. With fewer endpoints, the payment waits for `x402-kit recover`.
      */
     forwardEndpoints?: number;
-    /** The most an operator pays per gas, in wei. */
+    /** The operator's maximum price per gas, in wei. */
     maxFeePerGas: bigint;
-    /** The most that one settle transaction may cost, in wei: its gas limit times what it offers per gas. */
+    /** The maximum cost of one settle transaction, in wei: its gas limit times its maximum fee. */
     maxTransactionCost?: bigint | undefined;
-    /** The most that settling for one organization may cost in gas on one day (UTC), in wei, where it has no budget of its own. */
+    /** The daily gas budget (UTC) of an organization without its own, in wei; null or undefined for no limit. */
     dailyGasBudget?: bigint | null | undefined;
     /** Operators that can pay for fewer settlements than this cause a warning; 500 by default. */
     gasHorizonPayments?: bigint;
-    /** The most gas money that a sponsor gives for approvals, in wei: at once, and on one day (UTC). Nothing by default. */
+    /** The sponsor's maximum gas money for approvals, in wei: per gift and per day (UTC). Nothing by default. */
     gifts?: { readonly each: bigint; readonly daily: bigint } | undefined;
-    /** Sign claims and refunds for shops: `receiverAuthorizer`, and those that were offered before it. */
+    /** Sign claims and refunds for shops: the current `receiverAuthorizer`, and those offered before it. */
     authorizers?: readonly Authorizer[] | undefined;
-    /** The facilitator's own builder code, behind the calldata of what it settles; none by default. */
+    /** The facilitator's own builder code, appended to the calldata of its settlements; none by default. */
     builderCode?: string | undefined;
   };
 
 /**
- * How long a settle waits for its outcome unless configured otherwise, in milliseconds. Clients of version 1 cannot ask
- * again, so theirs waits longer.
+ * How long a settle waits for its outcome by default, in milliseconds. Clients of version 1 cannot ask again, so
+ * theirs waits longer.
  */
 export const settleWaitDefaultsMs: Readonly<Record<X402Version, number>> = { 1: 80_000, 2: 45_000 };
 
-/** The accepted range, for both versions, in milliseconds. */
+/** The accepted range for both versions, in milliseconds. */
 export const settleWaitBoundsMs = { least: 100, most: 600_000 } as const;
 
-/** The most that the time of a local chain moves forward at once, in seconds: a hundred years. */
+/** The maximum step by which a local chain's time can move forward, in seconds: a hundred years. */
 export const longestAdvanceSeconds = 3_155_760_000;

@@ -8,7 +8,7 @@ import { type ByNetwork, warnOfClearText } from "./values.ts";
 import type { VariableReader } from "./variable-reader.ts";
 import { contractVariables, rpcVariableOf } from "./variables.ts";
 
-/** The networks that have an RPC URL, as they are configured. Not complete when something is wrong with them. */
+/** Reads the networks that have an RPC URL, with their settings. Incomplete if there are problems. */
 export function readServedNetworks(
   reader: VariableReader,
   warnings: ConfigurationProblem[],
@@ -91,7 +91,7 @@ export function readServedNetworks(
   });
 }
 
-/** The gift limits of a network. One limit without the other is refused: it would silently give nothing. */
+/** Reads the gift limits of a network. One limit without the other is refused, as it would silently give nothing. */
 function pairGifts(
   reader: VariableReader,
   name: NetworkName,
@@ -106,20 +106,20 @@ function pairGifts(
   return undefined;
 }
 
-/** The address of the offered facilitator contract, if it is configured. */
+/** Returns the address of each tier's offered facilitator contract, if configured. */
 export function readContracts(reader: VariableReader): Partial<Record<NetworkTier, Address>> {
   const { mainnet, testnet } = readContractLists(reader);
   return { ...(mainnet && { mainnet: mainnet[0] }), ...(testnet && { testnet: testnet[0] }) };
 }
 
-/** The facilitator contracts of each tier: first the one that is offered, then former ones. */
+/** Reads the facilitator contracts of each tier: the offered one first, then former ones. */
 export function readContractLists(
   reader: VariableReader,
 ): Partial<Record<NetworkTier, readonly [Address, ...Address[]]>> {
   const mainnet = reader.read(contractVariables.mainnet);
   const testnet = reader.read(contractVariables.testnet);
   if (mainnet?.some((contract) => testnet?.some((other) => sameAddress(contract, other)))) {
-    // The address of a payment must show whether it is about real money.
+    // The address of a payment must show if it moves real money.
     reader.refuse(
       contractVariables.testnet,
       "is the address of the mainnets; the test networks need another",
@@ -128,7 +128,7 @@ export function readContractLists(
   return { ...(mainnet && { mainnet }), ...(testnet && { testnet }) };
 }
 
-/** The RPC URLs of a network; undefined when it has none, or one of them is invalid. */
+/** Reads the RPC URLs of a network; undefined if it has none, or one of them is invalid. */
 export function readRpcUrls(
   reader: VariableReader,
   { name }: Network,
@@ -141,12 +141,12 @@ export function readRpcUrls(
   return urls;
 }
 
-/** The most that may be paid per gas, in wei, where that is configured. */
+/** Reads the configured maximum prices per gas, in wei, by network. */
 export function readFeeCaps(reader: VariableReader): ByNetwork<bigint> {
   return reader.read("MAX_FEE_GWEI");
 }
 
-/** Which one is needed shows only with the first network. */
+/** Requires at least one contract. Only a served network shows which one is needed. */
 function requireAnyContract(reader: VariableReader): void {
   const { mainnet, testnet } = contractVariables;
   if (reader.isSet(mainnet) || reader.isSet(testnet)) return;

@@ -17,17 +17,17 @@ import { quote } from "../util/text.ts";
 
 /*
  * The readers of values: the only place where text from a variable or a command line becomes a value. Each takes a
- * text, trimmed and not empty, and throws {@link InvalidValue} when it is not what it should be. Messages continue a
- * sentence that begins with the name of the variable or option. They never repeat a text that may be a secret,
- * whichever variable it is in: keys do get pasted into the wrong line.
+ * trimmed, non-empty text, and throws {@link InvalidValue} if it is invalid. Messages continue a sentence that begins
+ * with the name of the variable or option. They never repeat a text that may be a secret, whichever variable it is in:
+ * keys do get pasted into the wrong line.
  */
 
-/** The problem with a value, without anything secret. */
+/** The problem with a value. Its message contains no secret. */
 export class InvalidValue extends Error {
   override readonly name = "InvalidValue";
 }
 
-/** Reads a value; gives what is wrong with it instead of throwing that. */
+/** Reads a value; returns an {@link InvalidValue} as a problem instead of throwing it. */
 export function attempt<T>(read: () => T): { value: T } | { problem: string } {
   try {
     return { value: read() };
@@ -37,14 +37,14 @@ export function attempt<T>(read: () => T): { value: T } | { problem: string } {
   }
 }
 
-/** Reads a part of a value; what is wrong with it is said after `where`. */
+/** Reads a part of a value; prefixes its problem with `where`. */
 export function readPart<T>(where: string, read: () => T): T {
   const part = attempt(read);
   if ("value" in part) return part.value;
   throw new InvalidValue(`${where}${part.problem}`);
 }
 
-/** 1st, 2nd, 3rd, … for things counted from 0. */
+/** Formats an index, which counts from 0, as 1st, 2nd, 3rd, … */
 export function ordinal(index: number): string {
   const number = index + 1;
   const ending =
@@ -52,7 +52,7 @@ export function ordinal(index: number): string {
   return `${number}${ending}`;
 }
 
-/** @param most at most 999,999,999,999,999, since longer texts are refused */
+/** @param most at most 999,999,999,999,999, because longer texts are refused */
 export function readWholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -71,7 +71,7 @@ export function readOneOf<const T extends string>(words: readonly T[]): (text: s
   };
 }
 
-/** How much is logged, from least to most; or nothing. */
+/** The log levels, from least to most, and `silent` for nothing. */
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 export type LogLevel = (typeof logLevels)[number];
@@ -87,7 +87,7 @@ export function readBuilderCode(text: string): string {
   return text;
 }
 
-/** An address to listen on. */
+/** Reads an address to listen on. */
 export function readHost(text: string): string {
   if (isIP(text) === 0 && text !== "localhost") throw new InvalidValue(`${quote(text)} is not an IP address`);
   return text;
@@ -95,7 +95,7 @@ export function readHost(text: string): string {
 
 const hostNamePattern = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*$/i;
 
-/** Returns true if a text is the name of a host, such as that of a container. */
+/** Returns true if a text is a valid host name, such as that of a container. */
 export function isHostName(text: string): boolean {
   return hostNamePattern.test(text);
 }
@@ -107,7 +107,7 @@ export function readHostName(text: string): string {
 
 const gweiPattern = /^(\d{1,6})(?:\.(\d{1,9}))?$/;
 
-/** A number of gwei, with up to nine decimals, as wei. */
+/** Reads a number of gwei with up to nine decimals; returns wei. */
 export function readGwei(text: string): bigint {
   const [, whole = "", fraction = ""] = gweiPattern.exec(text) ?? [];
   const wei = whole === "" ? 0n : BigInt(whole + fraction.padEnd(9, "0"));
@@ -116,7 +116,7 @@ export function readGwei(text: string): bigint {
   return wei;
 }
 
-/** An amount of a network's native coin, with up to 18 decimals, as wei. */
+/** Reads an amount of a network's native coin with up to 18 decimals; returns wei. */
 export function readCoins(text: string): bigint {
   const [, whole = "", fraction = ""] = /^(\d{1,9})(?:\.(\d{1,18}))?$/.exec(text) ?? [];
   const wei = whole === "" ? 0n : BigInt(whole + fraction.padEnd(18, "0"));
@@ -124,25 +124,25 @@ export function readCoins(text: string): bigint {
   return wei;
 }
 
-/** The same, or null for `none`. */
+/** Reads an amount like {@link readCoins}, or null for `none`. */
 export function readCoinsOrNone(text: string): bigint | null {
   return text === "none" ? null : readCoins(text);
 }
 
-/** An address, returned with its checksum (EIP-55), which must be right where the text is in mixed case. */
+/** Reads an address; returns it with its checksum (EIP-55). The checksum of a mixed-case text must be correct. */
 export function readAddress(text: string): Address {
   const { address, problem } = parseAddress(text);
   if (problem !== undefined) throw new InvalidValue(problem);
   return address;
 }
 
-/** Facilitator contracts: first the one that is offered, then former ones. */
+/** Reads a list of facilitator contracts: the offered one first, then former ones. */
 export const readContractList = readList("address", readAddress, (address) => address.toLowerCase());
 
-/** The order of secp256k1: private keys are below it. */
+/** The order of secp256k1; private keys are below it. */
 const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-/** A private key, with or without 0x, returned in lower case with it. */
+/** Reads a private key, with or without 0x; returns it in lower case with 0x. */
 export function readPrivateKey(text: string): Hex {
   const key = `0x${text.replace(/^0x/, "").toLowerCase()}`;
   if (!isBytes32(key)) throw new InvalidValue(`is not a private key${describeNoKey(text)}`);
@@ -152,10 +152,10 @@ export function readPrivateKey(text: string): Hex {
   return key;
 }
 
-/** A key, and the network for which alone it is; undefined for all. */
+/** A key, and the only network it is for; undefined if it is for all. */
 export type NetworkKey = { network: NetworkName | undefined; key: Hex };
 
-/** Reads keys separated by commas: `0x…` for all networks, `base=0x…` for one. No message shows a part of one. */
+/** Reads keys separated by commas: `0x…` for all networks, `base=0x…` for one. No message shows any part of a key. */
 export function readNetworkKeys(
   text: string,
   known: NetworkRegistry = builtInNetworks,
@@ -173,7 +173,7 @@ export function readNetworkKeys(
   return readList("key", read, ({ network, key }) => `${network} ${key}`)(text);
 }
 
-/** Says of a text why it is no private key, without showing a part of it. */
+/** Describes why a text is not a private key, without showing any part of it. */
 function describeNoKey(text: string): string {
   if (/["'`]/.test(text)) return ": it has quotes around it, leave them out";
   if (/\s/.test(text)) return ": it has a space in it, leave it out";
@@ -191,14 +191,14 @@ export function readHttpUrl(text: string): string {
   return text;
 }
 
-/** The address of a server, as a URL without a path. */
+/** Reads the address of a server, as a URL without a path. */
 export function readOrigin(text: string): string {
   const { origin, href } = new URL(readHttpUrl(text));
   if (href === `${origin}/`) return origin;
   throw new InvalidValue(`has a path or more: give ${origin}`);
 }
 
-/** Several values separated by commas, none of them twice. `what` names one in messages: "key"; `keyOf` tells them apart. */
+/** Reads distinct values separated by commas. `what` names one in messages, such as "key"; `keyOf` tells them apart. */
 export function readList<T>(
   what: string,
   read: (text: string) => T,
@@ -222,7 +222,7 @@ export function readList<T>(
   };
 }
 
-/** A warning about each URL that sends in clear what an attacker on the way could read or change. */
+/** Warns of each URL that sends in the clear what an attacker on the network could read or change. */
 export function warnOfClearText(
   name: string,
   urls: readonly string[],
@@ -245,7 +245,7 @@ export function readNetwork(text: string, known: NetworkRegistry = builtInNetwor
   return known.find(text, 2)?.name ?? readOneOf(known.names)(text);
 }
 
-/** Networks separated by commas, each at most once. */
+/** Reads networks separated by commas, each at most once. */
 export function readNetworks(text: string, known?: NetworkRegistry): readonly NetworkName[] {
   const names = text.split(",").map((name) => readNetwork(name.trim(), known));
   if (new Set(names).size < names.length) throw new InvalidValue("names a network twice");
@@ -254,7 +254,7 @@ export function readNetworks(text: string, known?: NetworkRegistry): readonly Ne
 
 export type ByNetwork<T> = Readonly<Record<string, T>>;
 
-/** Reads parts such as `base=VALUE`, each network at most once. Networks may be named that are not in use. */
+/** Reads parts such as `base=VALUE`, each network at most once. The networks need not be in use. */
 export function readByNetwork<T>(
   parts: readonly string[],
   read: (value: string, network: Network) => T,
@@ -277,22 +277,22 @@ export function readPerNetwork<T>(read: (text: string) => T) {
   return (text: string, known?: NetworkRegistry): ByNetwork<T> => readByNetwork(text.split(","), read, known);
 }
 
-/** An amount of a token, once its decimals are known; `isUnits` if the text counts the token's smallest unit. */
+/** An amount of a token whose decimals are not known yet; `isUnits` if the text is in the token's smallest unit. */
 export type Price = (token: TokenUnits, isUnits: boolean) => bigint;
 
-/** An amount of zero or more: whole tokens (`1`, `0.01`, `$0.01`), or the smallest unit if the command says so. */
+/** Reads an amount of zero or more: whole tokens (`1`, `0.01`, `$0.01`), or the smallest unit if the command says so. */
 export function readPriceOrZero(text: string): Price {
   if (!amountForm.test(text)) throw new InvalidValue(`${quote(text)} is not an amount, such as 0.01 or 1`);
   return (token, isUnits) => readAmount(text, isUnits ? smallestUnit : token);
 }
 
-/** The same, above zero. */
+/** Reads an amount above zero. */
 export function readPrice(text: string): Price {
   if (!/[1-9]/.test(text)) throw new InvalidValue(`${quote(text)} is not an amount above zero, such as 0.01`);
   return readPriceOrZero(text);
 }
 
-/** A limit in smallest units or wei; null for `none`, which takes the limit away. */
+/** Reads a limit in smallest units or wei; null for `none`, which removes the limit. */
 export function readLimit(text: string): bigint | null {
   if (text === "none") return null;
   const value = parseUint256(text);
@@ -300,13 +300,13 @@ export function readLimit(text: string): bigint | null {
   return value;
 }
 
-/** 32 bytes as hexadecimal: an id of a settlement, a transaction hash. */
+/** Reads 32 bytes of hexadecimal: a settlement id or a transaction hash. */
 export function readBytes32(text: string): Hex {
   if (!isBytes32(text)) throw new InvalidValue(`${quote(text)} is not 0x and 64 hexadecimal digits`);
   return text;
 }
 
-/** A moment: an ISO 8601 date, or date and time; UTC where it names no zone. In unix milliseconds. */
+/** Reads an ISO 8601 date, or date and time, in UTC unless it names a zone; returns unix milliseconds. */
 export function readMoment(text: string): number {
   const iso = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/.exec(text);
   const time =
@@ -319,7 +319,7 @@ export function readMoment(text: string): number {
 
 const unitsMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** A time span: 30m, 12h, 90d. In milliseconds. */
+/** Reads a time span such as 30m, 12h or 90d; returns milliseconds. */
 export function readDuration(text: string): number {
   const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
   if (count === undefined || (unit !== "m" && unit !== "h" && unit !== "d")) {
@@ -328,12 +328,12 @@ export function readDuration(text: string): number {
   return Number(count) * unitsMs[unit];
 }
 
-/** Where a facilitator listens, without `/v1`: the URL with it, as `up` prints it, means the same. */
+/** Reads the URL of a facilitator; removes the `/v1` that `up` prints with it. */
 export function readFacilitatorUrl(text: string): string {
   return readHttpUrl(text).replace(/(\/v1)?\/*$/, "");
 }
 
-/** `*`, or origins of web pages. */
+/** Reads `*`, or the origins of web pages. */
 export function readCorsOrigins(text: string): CorsOrigins {
   if (text === "*") return text;
   return readList("origin", (one) => {
@@ -355,10 +355,10 @@ export function readApiKey(text: string): string {
 const shortestPepper = 32;
 const fewestDistinctCharacters = 8;
 
-/** Values from examples, tests and templates, in any casing. */
+/** Words from examples, tests and templates, in any casing. */
 const guessable = /change.?me|example|password|pepper|secret|x402|your.?key|0123456789|abcdefgh/i;
 
-/** The secret that API keys are hashed with; what could be guessed is refused. */
+/** Reads the secret that API keys are hashed with; refuses guessable ones. */
 export function readPepper(text: string): string {
   if (text.length < shortestPepper) {
     throw new InvalidValue(`has ${plural(text.length, "character")}; it needs ${shortestPepper} or more`);
@@ -372,7 +372,7 @@ export function readPepper(text: string): string {
   return text;
 }
 
-/** A secret as {@link readPepper} takes it, that an HTTP header can hold. */
+/** Reads a secret like {@link readPepper}, restricted to what an HTTP header can hold. */
 export function readBearerToken(text: string): string {
   if (!/^[\x21-\x7e]*$/.test(text)) {
     throw new InvalidValue("holds characters that an Authorization header cannot; use letters and digits");
@@ -380,10 +380,10 @@ export function readBearerToken(text: string): string {
   return readPepper(text);
 }
 
-/** A path that is no secret, of what is no folder with a socket. */
+/** A path that is safe to show, and does not look like a folder with a socket. */
 const databaseFile = /^[\w./-]{1,200}\.(?:db|sqlite3?)$/;
 
-/** Where the database is: `sqlite:PATH`, or the URL of a Postgres. */
+/** Reads the location of the database: `sqlite:PATH`, or the URL of a Postgres. */
 export function readDatabaseUrl(text: string): string {
   if (text.startsWith("sqlite::memory:")) {
     throw new InvalidValue("is a database in memory, which would forget the payments that are on their way");
@@ -395,12 +395,12 @@ export function readDatabaseUrl(text: string): string {
       "is a path; a Postgres at a Unix socket is postgres://USER@/DATABASE?host=/DIRECTORY, and a file sqlite:PATH",
     );
   }
-  // Without a host, as a Unix socket has none, it is no URL where there is a user before it.
+  // With a Unix socket there is no host, and a user without a host is not a valid URL.
   const url = /^postgres(?:ql)?:\/\//.test(text) ? URL.parse(text.replace("@/", "@localhost/")) : null;
   if (url === null) {
     throw new InvalidValue("must begin with sqlite: or be a URL that begins with postgres://");
   }
-  // A password with a / or # in it ends the host early: a part of it would be looked up, and printed, as the host.
+  // A password with a / or # ends the host early: a part of it would be looked up and printed as the host.
   if (/@/.test(url.pathname + url.search + url.hash)) {
     throw new InvalidValue(
       "has an @ behind its host: in the user and the password, write @ as %40, / as %2F, # as %23 and ? as %3F",
@@ -409,7 +409,7 @@ export function readDatabaseUrl(text: string): string {
   return text;
 }
 
-/** How many requests are taken: `burst` at once, and `perSecond` in the long run. */
+/** A request limit: `burst` at once, and `perSecond` in the long run. */
 export type RequestRate = { readonly perSecond: number; readonly burst: number };
 
 const highestRate = 1_000_000;
@@ -422,7 +422,7 @@ export function readRate(text: string): RequestRate {
   return { perSecond: read(perSecond), burst: read(burst) };
 }
 
-/** Which `X-Forwarded-For` is believed: none, that of this number of proxies in front, or that of these addresses. */
+/** The trusted `X-Forwarded-For`: none, the one from this number of proxies, or the one from these addresses. */
 export type TrustProxy = false | number | readonly [string, ...string[]];
 
 /** Names that Fastify knows for 127.0.0.0/8, 169.254.0.0/16, and the private networks. */

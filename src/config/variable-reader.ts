@@ -16,22 +16,22 @@ import {
   variableNamesWith,
 } from "./variables.ts";
 
-/** The variables of a process, or whatever stands in for them. */
+/** The environment variables of a process, or a substitute for them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads variables one after the other, and remembers what is wrong with them instead of stopping at the first. */
+/** Reads variables one by one, and collects their problems instead of stopping at the first. */
 export type VariableReader = {
-  /** Returns true if a variable, or the file in its place, is set to anything but spaces. */
+  /** Returns true if a variable, or its file, is set to anything but spaces. */
   isSet(name: AnyVariableName): boolean;
-  /** The default when it is not set or cannot be read, which is then a problem; undefined where there is none. */
+  /** Returns a variable's value, or its default (if any) when it is unset or invalid. Adds a problem if it is invalid. */
   read<N extends AnyVariableName>(
     name: N,
   ): VariableValue<N> | (N extends VariablesWithDefault ? never : undefined);
-  /** The networks of NETWORKS_FILE, and the built-in ones: what names of networks mean. */
+  /** The built-in networks and those of NETWORKS_FILE, which resolve the names of networks. */
   networks: KnownNetworks;
-  /** Notes a problem with a variable. */
+  /** Adds a problem with a variable. */
   refuse(name: AnyVariableName, problem: string): void;
-  /** The problems so far, in the order of the table. */
+  /** Returns the problems so far, in the order of the table. */
   problems(): readonly ConfigurationProblem[];
 };
 
@@ -64,7 +64,7 @@ export function createVariableReader(env: Environment): VariableReader {
   };
 }
 
-/** The built-in networks, and those of NETWORKS_FILE; and what is wrong with that file. */
+/** Returns the built-in networks and those of NETWORKS_FILE, with the problem of that file, if any. */
 export function readKnownNetworks(env: Environment): {
   networks: KnownNetworks;
   problem?: ConfigurationProblem;
@@ -74,7 +74,7 @@ export function readKnownNetworks(env: Environment): {
   return "value" in file ? { networks: file.value } : { networks: builtIn, problem: file.problem };
 }
 
-/** The same, for commands that read all of a configuration: names that are none of a variable are problems too. */
+/** The same, for commands that read a whole configuration: unknown variable names are problems, too. */
 export function createConfigurationReader(env: Environment): VariableReader {
   const reader = createVariableReader(env);
   return {
@@ -83,7 +83,7 @@ export function createConfigurationReader(env: Environment): VariableReader {
   };
 }
 
-/** The value of a variable: of its own text, or for a secret, of the file that `NAME_FILE` names. Undefined when neither is set. */
+/** Reads a variable from its own text or, for a secret, from the file in `NAME_FILE`; undefined if neither is set. */
 export function readVariable<T>(
   env: Environment,
   name: AnyVariableName,
@@ -98,12 +98,12 @@ export function readVariable<T>(
   return { problem: { name: byFile ? file : name, problem: found.problem, ...(!byFile && { example }) } };
 }
 
-/** Returns true if a variable, or the file in its place, is set to anything but spaces. */
+/** Returns true if a variable, or its file, is set to anything but spaces. */
 export function isVariableSet(env: Environment, name: AnyVariableName): boolean {
   return isGiven(env, name) || isGiven(env, fileVariable(name));
 }
 
-/** The variable that names a file with a secret: only those have one. */
+/** Returns the variable for a file with the value; only secrets have one. */
 function fileVariable(name: AnyVariableName): string | undefined {
   return describeVariable(name).secret === true ? `${name}_FILE` : undefined;
 }
@@ -112,7 +112,7 @@ function isGiven(env: Environment, name: string | undefined): name is string {
   return name !== undefined && (env[name]?.trim() ?? "") !== "";
 }
 
-/** @throws InvalidValue that shows nothing of what the file holds */
+/** @throws InvalidValue that shows nothing of the file's content */
 function readSecretFile(env: Environment, name: AnyVariableName, file: string): string {
   if (isGiven(env, name)) throw new InvalidValue(`is set, and so is ${name}; keep one of them`);
   const { text, named } = readNamedFile((env[file] ?? "").trim());
@@ -120,7 +120,7 @@ function readSecretFile(env: Environment, name: AnyVariableName, file: string): 
   return text.trim();
 }
 
-/** Prefixes of names that only variables of this program have. */
+/** Name prefixes that only this program's variables have. */
 const ownPrefixes = [
   "X402_KIT_",
   "FACILITATOR_CONTRACT",
@@ -133,15 +133,15 @@ const ownPrefixes = [
   ...networkNames.map((name) => rpcVariableOf(name).replace(/_URL$/, "")),
 ];
 
-/** Kubernetes sets such variables for every service of a namespace, by its name: `OPERATOR_PORT_80_TCP_ADDR`. */
+/** Kubernetes sets such variables for every service in a namespace, after its name: `OPERATOR_PORT_80_TCP_ADDR`. */
 const ofKubernetes =
   /_(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
 
-/** A short name has many others a letter away: `HOST` is not what is meant by `HOSTS`. */
+/** Too many names are a letter away from a short one: `HOST` is no typo for `HOSTS`. */
 const shortestTypo = 8;
 const mostTypos = 2;
 
-/** Finds variables that are set and unknown, and probably misspelt: instead of them, defaults would be used silently. */
+/** Finds unknown variables that are probably misspelled; otherwise the defaults would silently apply. */
 export function findUnknownVariables(
   env: Readonly<Record<string, string | undefined>>,
   names: readonly AnyVariableName[],
@@ -159,7 +159,7 @@ export function findUnknownVariables(
   });
 }
 
-/** Freezes an object of plain data, and everything in it. */
+/** Freezes a plain object and everything in it. */
 export function freezeDeep<T extends object>(value: T): Readonly<T> {
   for (const part of Object.values(value)) {
     if (typeof part === "object" && part !== null && !Object.isFrozen(part)) freezeDeep(part);
@@ -167,16 +167,15 @@ export function freezeDeep<T extends object>(value: T): Readonly<T> {
   return Object.freeze(value);
 }
 
-/** The mode bits with which other users of the machine may read a file. */
+/** The mode bit that lets all other users read a file. */
 const readableByOthers = 0o004;
 
 /**
- * Reads the file `.env` of the working directory into an environment, if there is one, as `node --env-file` does:
- * variables that are set already stay as they are. A byte order mark, as some editors write it, is not part of the
- * first name.
+ * Loads the file `.env` in the working directory into an environment, if it exists, like `node --env-file`: variables
+ * that are already set are kept. A byte order mark, which some editors write, is ignored.
  *
- * @returns warnings about the file, whose variables are used nonetheless
- * @throws KitError when it is there and cannot be read
+ * @returns warnings about the file; its variables are used anyway
+ * @throws KitError when the file exists but cannot be read
  */
 export function loadEnvFile(env: Record<string, string | undefined>, path = ".env"): ConfigurationProblem[] {
   let text: string;
@@ -191,7 +190,7 @@ export function loadEnvFile(env: Record<string, string | undefined>, path = ".en
   const bare = text.replace(/^\uFEFF/, "");
   for (const [name, value] of Object.entries(parseEnv(bare))) env[name] ??= value;
   const warnings = warnOfLines(bare);
-  // Windows has no such bits, and reports what it likes.
+  // Windows has no such bits and reports arbitrary ones.
   if (process.platform !== "win32" && (mode & readableByOthers) !== 0) {
     warnings.push({
       name: ".env",
@@ -201,12 +200,12 @@ export function loadEnvFile(env: Record<string, string | undefined>, path = ".en
   return warnings;
 }
 
-/** A variable as `parseEnv` reads it: a value in quotes may have several lines. */
+/** A variable as `parseEnv` reads it: a quoted value may span several lines. */
 const assignment = /^[ \t]*(?:export[ \t]+)?[\w.-]+[ \t]*=[ \t]*(?:"[^"]*"|'[^']*'|`[^`]*`)?.*$/gm;
 
 const mostLines = 5;
 
-/** Warns of lines without a variable, by their numbers: what stands there may be a secret. */
+/** Warns of lines without a variable by line number, because their text may be a secret. */
 function warnOfLines(text: string): ConfigurationProblem[] {
   const rest = text.replace(assignment, (found) => found.replace(/[^\n]/g, "")).split("\n");
   const numbers = rest.flatMap((line, index) => (/^\s*(?:#|$)/.test(line) ? [] : [index + 1]));

@@ -39,7 +39,10 @@ import {
   readWholeNumber,
 } from "./values.ts";
 
-/** Which commands read a variable: `database` are those that open the database, `keys` those that make API keys. */
+/**
+ * The commands that read a variable. `database` stands for those that open the database, `keys` for those that create
+ * API keys.
+ */
 export type VariableUser =
   | "serve"
   | "deploy"
@@ -53,17 +56,17 @@ export type VariableUser =
   | "channels"
   | "conformance";
 
-/** A variable of the environment. Its name is its key in {@link variables}. */
+/** An environment variable. Its name is its key in {@link variables}. */
 export type Variable = {
   /** Its meaning, in a sentence or two. */
   summary: string;
   read: (text: string, known?: NetworkRegistry) => unknown;
-  /** The value that is used when it is not set, as it would be written. */
+  /** The value if it is unset, as a user would write it. */
   default?: string;
-  /** The effect of leaving it unset, in words, for a variable without a default. */
+  /** The effect of leaving it unset, for a variable without a default. */
   unset?: string;
   example: string;
-  /** It is never shown, and can be read from a file instead, whose path is in `NAME_FILE`. */
+  /** Never shown. Can be read from a file instead, whose path is in `NAME_FILE`. */
   secret?: true;
   usedBy: readonly VariableUser[];
 };
@@ -73,7 +76,7 @@ const readPort = readWholeNumber(0, 65_535);
 const allCommandsWithRpc = ["serve", "deploy", "recover", "up"] as const;
 const allCommandsWithContracts = ["serve", "deploy", "recover", "up", "mock"] as const;
 
-/** Written as CONFIRMATIONS and MAX_FEE_GWEI are: `base=2,polygon=8`. */
+/** Formats defaults like CONFIRMATIONS and MAX_FEE_GWEI: `base=2,polygon=8`. */
 function perNetwork(value: (name: BuiltInNetworkName) => number | bigint | string): string {
   return networkNames.map((name) => `${name}=${value(name)}`).join(",");
 }
@@ -81,7 +84,7 @@ function perNetwork(value: (name: BuiltInNetworkName) => number | bigint | strin
 function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   return {
     summary,
-    // However it is written: one endpoint must not count as two.
+    // Compared in normal form, so that one endpoint does not count as two.
     read: readList("URL", readHttpUrl, (url) => URL.parse(url)?.href.replace(/#.*/, "").replace(/\/$/, "")),
     unset: `${network} is not served`,
     example: `https://${network}.example/v2/KEY`,
@@ -90,7 +93,7 @@ function rpcUrls(network: NetworkName, summary = `the same for ${network}`) {
   } as const satisfies Variable;
 }
 
-/** Every variable that a command reads: the parser, `--help` and `.env.example` are made of this, in this order. */
+/** All variables that commands read. The parser, `--help` and `.env.example` are derived from this table, in this order. */
 export const variables = {
   BASE_RPC_URL: {
     ...rpcUrls("base"),
@@ -374,7 +377,7 @@ export const variables = {
     example: "10.0.0.0/8",
     usedBy: ["serve"],
   },
-  // A shop that has 2,000 buyers at once verifies and settles for each of them. Callers without a good key need few
+  // A shop with 2,000 concurrent buyers verifies and settles for each of them. Callers without a valid key need few
   // requests, but many of them may share an address.
   RATE_LIMIT_KEY: {
     summary:
@@ -518,7 +521,7 @@ export const variables = {
 
 export type VariableName = keyof typeof variables;
 
-/** A variable of the table, or the one of an added network. */
+/** A variable in the table, or the RPC variable of an added network. */
 export type AnyVariableName = VariableName | RpcVariable;
 
 export type VariableValue<N extends AnyVariableName> = N extends VariableName
@@ -527,12 +530,12 @@ export type VariableValue<N extends AnyVariableName> = N extends VariableName
 
 export const variableNames = Object.keys(variables) as readonly VariableName[];
 
-/** The same, with those of networks that are added. */
+/** Returns all variable names, including those of added networks. */
 export function variableNamesWith(known: NetworkRegistry): readonly AnyVariableName[] {
   return [...new Set<AnyVariableName>([...variableNames, ...known.names.map(rpcVariableOf)])];
 }
 
-/** The names of the variables that some commands read. */
+/** Returns the names of the variables that some commands read. */
 export function variablesOf(...users: readonly VariableUser[]): readonly VariableName[] {
   return variableNames.filter((name) => users.some((user) => describeVariable(name).usedBy.includes(user)));
 }
@@ -550,26 +553,26 @@ export function describeVariable(name: AnyVariableName): Variable {
   );
 }
 
-/** The effect of an unset variable: a value, or a description. */
+/** Returns the effect of an unset variable: its default, or a description. */
 export function describeUnset(name: VariableName): string {
   const { default: value, unset = "" } = describeVariable(name);
   return value ?? unset;
 }
 
-/** The variables that have a value when they are not set. */
+/** The variables that have a default. */
 export type VariablesWithDefault = {
   [N in VariableName]: (typeof variables)[N] extends { default: string } ? N : never;
 }[VariableName];
 
-/** A variable that names the RPC URLs of a network, built in or added. */
+/** A variable for the RPC URLs of a network, built in or added. */
 export type RpcVariable = `${string}_RPC_URL`;
 
-/** The variable that names a network's RPC URLs: of `base-sepolia`, BASE_SEPOLIA_RPC_URL. */
+/** Returns the variable for a network's RPC URLs: BASE_SEPOLIA_RPC_URL for `base-sepolia`. */
 export function rpcVariableOf(network: NetworkName): RpcVariable {
   return `${network.toUpperCase().replaceAll("-", "_")}_RPC_URL`;
 }
 
-/** The variable that names a tier's facilitator contract. */
+/** The variables for the facilitator contract of each tier. */
 export const contractVariables = {
   mainnet: "FACILITATOR_CONTRACT_MAINNET",
   testnet: "FACILITATOR_CONTRACT_TESTNET",

@@ -10,22 +10,22 @@ import { dayOf } from "./gas-spending.ts";
 import type { AttemptsTable, LedgerTables, SettlementsTable } from "./rows.ts";
 import { lockOperator, settlementsOf } from "./tx-nonces.ts";
 
-/** Settlements that are kept, and then removed in one transaction, at a time. */
+/** The number of settlements that are archived at a time, and then removed in one transaction. */
 const pageSize = 200;
 
 /**
- * Moves old settlements out of the ledger, with the transactions that no settlement there needs any more. `keep` gets their
- * lines of JSON and resolves when they are on the disk; only then are they removed, and what has changed meanwhile stays.
+ * Moves old settlements out of the ledger, with the transactions that no remaining settlement needs. `keep` gets them as
+ * lines of JSON and resolves when they are on disk; only then are they removed, except those that have changed meanwhile.
  *
- * A settlement may go when nothing can happen to it any more, and its claim, its conclusion and the end of its
- * authorization are all before a moment:
- * - `settled` and handed over: a success that was not is still owed to its organization;
- * - `failed`, and not to be looked at again.
+ * A settlement can go if nothing can happen to it any more, and its claim, its conclusion and the end of its
+ * authorization are all before a given time:
+ * - `settled` and delivered: an undelivered success is still owed to its organization;
+ * - `failed`, with no more checks due.
  *
- * Settlements that were recovered, or are being recovered, stay: the row in `recoveries` records which log has been paid out.
+ * Settlements that were or are being recovered stay: the row in `recoveries` records which log has been paid out.
  *
- * Older notes that the ledger needs no more go too, and no archive keeps them: payers, whose rows are locks
- * and come back with their next payment, and what settling has cost on the days before.
+ * Other old rows that the ledger does not need go without being archived: payers, whose rows are only locks and come back
+ * with their next payment, and the gas spending of earlier days.
  *
  * @param before unix milliseconds
  */
@@ -54,7 +54,7 @@ export async function archiveSettlements(
   return done;
 }
 
-/** A page of settlements that may go, the oldest first; it may be empty and have a next one all the same. */
+/** Finds a page of settlements that can go, oldest first. It may be empty and still have a next page. */
 async function findSettlements(db: Kysely<LedgerTables>, before: number, after: Cursor | undefined) {
   let query = db
     .selectFrom("settlements")
@@ -75,13 +75,13 @@ async function findSettlements(db: Kysely<LedgerTables>, before: number, after: 
   const last = page.at(-1);
   const isLast = page.length < pageSize || last === undefined;
   return {
-    // It is text of any length up to 78 digits, which databases do not compare as numbers.
+    // Text of up to 78 digits, which databases do not compare as numbers.
     rows: page.filter(({ valid_last }) => BigInt(valid_last) * 1_000n < BigInt(before)),
     next: isLast ? null : { claimedAt: last.claimed_at, id: last.id },
   };
 }
 
-/** The transactions of some settlements that no other settlement needs. */
+/** Finds the transactions of some settlements that no other settlement needs. */
 function findAttempts(
   db: Kysely<LedgerTables>,
   settlements: readonly SettlementsTable[],
@@ -102,7 +102,7 @@ function findAttempts(
           ),
         ),
       )
-      // In the words of the index.
+      // Listed, to match the index.
       .where("state", "in", ["mined", "superseded"])
       .where(isUnusedWithout(settlements.map(({ id }) => id)))
       .orderBy("chain_id")
@@ -114,9 +114,9 @@ function findAttempts(
 }
 
 /**
- * Removes those rows that are in the ledger as they were kept.
+ * Removes those rows that are in the ledger exactly as they were archived.
  *
- * @returns the number of settlements that were removed
+ * @returns the number of removed settlements
  */
 function remove(
   db: Kysely<LedgerTables>,
@@ -125,12 +125,12 @@ function remove(
 ): Promise<number> {
   const kept = new Set([...settlements, ...attempts].map(asText));
   return inTransaction(db, async (transaction) => {
-    // In one order everywhere: two transactions must not wait for each other.
+    // Always in the same order, so that two transactions cannot deadlock.
     const operators = new Map(settlements.map((row) => [`${row.chain_id} ${row.operator}`, row]));
     for (const [, row] of [...operators].sort(([a], [b]) => (a < b ? -1 : 1))) {
       await lockOperator(transaction, { chainId: row.chain_id, operator: row.operator });
     }
-    // Written back unchanged, so that no other transaction changes them before this one ends.
+    // An update without a change, to lock the rows until this transaction ends.
     const current = await transaction
       .updateTable("settlements")
       .set((row) => ({ failure: row.ref("failure") }))
@@ -150,7 +150,7 @@ function remove(
       .where(isFinished)
       .where(isNotRecovered)
       .executeTakeFirstOrThrow();
-    // A move whose settlement is archived counts as made, so those of failed settlements go with them.
+    // A move without a settlement counts as made, so the moves of failed settlements must go with them.
     const failed = gone.filter(({ state }) => state === "failed").map(({ id }) => id);
     await transaction
       .deleteFrom("channel_moves")
@@ -172,15 +172,15 @@ function remove(
   });
 }
 
-/** A row as it is compared: its columns in the order of their names. */
+/** A row as text for comparison, with its columns sorted by name. */
 function asText(row: SettlementsTable | AttemptsTable): string {
   return JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Payers that are removed in one statement: whoever claims for one of them waits for it. */
+/** The number of payers removed per statement; a claim for one of them has to wait for it. */
 const payersAtOnce = 5_000;
 
-/** Those that a claim has locked stay: to wait for it, with others locked, could be to wait for each other. */
+/** Skips payers that a claim has locked: waiting for them while holding others could deadlock. */
 async function removePayers(db: Kysely<LedgerTables>, before: number): Promise<number> {
   const { numDeletedRows } = await repeatable(() =>
     db
@@ -218,10 +218,10 @@ function isNotRecovered({ not, exists, selectFrom }: OnSettlements) {
   );
 }
 
-/** A hash that no row has: lists of SQL are never empty. */
+/** A hash that no row has, because SQL lists must not be empty. */
 const noRow = "0x" as const;
 
-/** Finds transactions whose txNonce has neither a recovery nor, without some, a settlement in the ledger. */
+/** Selects transactions whose txNonce has no recovery, and no settlement in the ledger other than `ids`. */
 function isUnusedWithout(ids: readonly SettlementsTable["id"][]) {
   return (attempt: ExpressionBuilder<LedgerTables, "attempts">) => {
     const { not, and, exists, selectFrom } = attempt;
@@ -244,10 +244,10 @@ function isUnusedWithout(ids: readonly SettlementsTable["id"][]) {
 const head = { kind: "x402-kit settlements archive" };
 
 /**
- * Opens an archive of JSON lines, which is made with the first lines that it is to keep. One that is there already is written
- * on; where a run was killed, its last line may be cut short, and some lines come twice.
+ * Opens an archive of JSON lines; the file is created with the first lines to keep. An existing archive is appended
+ * to. If a run was killed, its last line may be cut short, and some lines may appear twice.
  *
- * @throws {KitError} when there is another file; from the result, when it cannot be written
+ * @throws {KitError} when the file is something else; from the result, when it cannot be written
  */
 export async function openArchive(file: string): Promise<(lines: readonly string[]) => Promise<void>> {
   const [first, last] = await readEnds(file);
@@ -259,11 +259,11 @@ export async function openArchive(file: string): Promise<(lines: readonly string
   let start = first === undefined ? `${JSON.stringify(head)}\n` : last === "\n" ? "" : "\n";
   return async (lines) => {
     try {
-      // Signatures are in it: for its owner alone.
+      // Only the owner may read it, because it contains signatures.
       await using handle = await open(file, "a", 0o600);
       await handle.appendFile(`${start}${lines.join("\n")}\n`);
       await handle.sync();
-      // The name of a file is on the disk when its directory is.
+      // A file name is durable only once its directory is synced.
       await using directory = await open(dirname(file), "r");
       await directory.sync();
       start = "";
@@ -276,7 +276,7 @@ export async function openArchive(file: string): Promise<(lines: readonly string
   };
 }
 
-/** The first line of a file, and its last character; nothing of a file that is not there, or is empty. */
+/** Returns the first line of a file and its last character; empty if the file is missing or empty. */
 async function readEnds(file: string): Promise<readonly (string | undefined)[]> {
   try {
     await using handle = await open(file, "r");

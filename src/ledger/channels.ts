@@ -6,13 +6,13 @@ import { type LedgerTables, lowerCase } from "./rows.ts";
 import type { Claim } from "./settlement.ts";
 
 /*
- * The channels of “batch-settlement”. The facilitator signs claims and refunds only for the organization that opened a channel. That
- * organization is recorded with the claim of the deposit, and never changes.
+ * The channels of “batch-settlement”. The facilitator signs claims and refunds only for the organization that opened a
+ * channel. That organization is recorded with the claim of the deposit and never changes.
  */
 
 /**
- * A channel, and what was moved in it by settled transactions of the service, in the asset's smallest unit. `claimed` is the highest
- * total that they claimed.
+ * A channel, with the amounts that settled transactions of the service moved in it, in the asset's smallest unit.
+ * `claimed` is the highest total they claimed.
  */
 export type KnownChannel = {
   id: Hex;
@@ -29,10 +29,10 @@ export type KnownChannel = {
   withdrawal: Withdrawal | null;
 };
 
-/** A withdrawal that the payer of a channel has announced, and from when on it can be made, unix seconds. */
+/** A withdrawal that the payer of a channel has announced; it can be made from `endsAt`, in unix seconds. */
 export type Withdrawal = { amount: bigint; endsAt: number };
 
-/** Which channels a list holds; what is undefined does not matter. */
+/** The channels to list; undefined fields match everything. */
 type ChannelFilter = {
   chainId?: number | undefined;
   organizationId?: string | undefined;
@@ -41,7 +41,7 @@ type ChannelFilter = {
 };
 
 export type Channels = {
-  /** The organizations that opened channels, in the given order; undefined for one that is not known. */
+  /** Returns the organizations that opened channels, in the given order; undefined for unknown channels. */
   ownersOf(chainId: number, ids: readonly Hex[]): Promise<readonly (string | undefined)[]>;
   /** Returns true if an organization has opened a channel for this receiver and token. */
   hasReceiver(
@@ -49,13 +49,13 @@ export type Channels = {
     of: { chainId: number; receiver: Address; asset: Address },
   ): Promise<boolean>;
   /**
-   * Keeps that the payer of a channel has announced a withdrawal. Gives the channel where it is known, and this is news: null for
-   * others, and where another instance has kept it.
+   * Records that the payer of a channel has announced a withdrawal. Returns the channel if it is known and this is
+   * news; null if it is unknown, or an instance has recorded it before.
    */
   noteWithdrawal(chainId: number, id: Hex, withdrawal: Withdrawal): Promise<KnownChannel | null>;
   /** Returns true if there are channels on a chain. */
   hasAny(chainId: number): Promise<boolean>;
-  /** Channels by their opening, newest first. */
+  /** Lists channels by the time of opening, newest first. */
   list(filter: ChannelFilter): Promise<readonly KnownChannel[]>;
 };
 
@@ -145,9 +145,9 @@ export function createChannels(db: Kysely<LedgerTables>): Channels {
 const mostIds = 10_000;
 
 /**
- * The sums of what was moved in channels, by chain, channel and kind. A move counts if its settlement is settled, or was archived as
- * such. Claims have running totals, since several may be under way at once: the highest counts. Databases have no numbers as large as
- * the amounts.
+ * Sums the amounts moved in channels, by chain, channel and kind. A move counts if its settlement is settled, or was
+ * archived as such. Claims carry running totals, since several may be pending at once, so the highest counts. Summed
+ * here because no database has integers this wide.
  */
 async function sumMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]): Promise<ReadonlyMap<string, bigint>> {
   const sums = new Map<string, bigint>();
@@ -172,7 +172,7 @@ async function sumMoves(db: Kysely<LedgerTables>, ids: readonly Hex[]): Promise<
   return sums;
 }
 
-/** The ids of the claims on a chain that are for a channel of their own, which another organization has opened meanwhile. */
+/** Returns the ids of claims that open a channel of their own which another organization has opened meanwhile. */
 export async function findForeign(
   transaction: Transaction<LedgerTables>,
   chainId: number,
@@ -192,7 +192,7 @@ export async function findForeign(
   return new Set(foreign.map(({ id }) => id));
 }
 
-/** The statements that keep what claimed settlements do to channels; for those of the transaction that claims them. */
+/** Returns the statements that record what claimed settlements do to channels. Run them in the claiming transaction. */
 export function keepingChannels(
   transaction: Transaction<LedgerTables>,
   claims: readonly Claim[],

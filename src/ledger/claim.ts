@@ -25,7 +25,7 @@ import {
   taking,
 } from "./tx-nonces.ts";
 
-/** Makes {@link Claims.claim}. */
+/** Implements {@link Claims.claim}. */
 export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims["claim"] {
   return async (operator, requests, sign) => {
     if (requests.length === 0) return { outcomes: [], attempt: null };
@@ -34,8 +34,8 @@ export function createClaim(db: Kysely<LedgerTables>, now: () => number): Claims
       if (requests.some((request) => request.chainId !== chainId)) {
         throw new KitError(`Only payments on chain ${chainId} can be claimed with its operator`);
       }
-      // The operator's row first, since it makes other instances wait that claim with it, then the accounts; what is read
-      // after them is what those have left who had them before.
+      // The operator's row comes first, because it blocks other instances that claim with it; then the accounts. What
+      // is read afterwards includes all changes by their previous holders.
       const [taken, unmined, , known, reserved] = await allAtOnce(transaction, [
         taking(transaction, operator),
         countingUnmined(transaction, operator),
@@ -119,14 +119,14 @@ function findingKnown(transaction: Transaction<LedgerTables>, requests: readonly
   return transaction.selectFrom("settlements").select("id").where("id", "in", ids);
 }
 
-/** Reads the amounts that count against the payers' balances, besides the requests themselves. */
+/** Returns the statement that reads the amounts reserved on the payers' balances, besides the requests themselves. */
 function readingReserved(
   transaction: Transaction<LedgerTables>,
   chainId: number,
   requests: readonly ClaimRequest[],
 ) {
   const oldestBalance = Math.min(...requests.map(({ balanceBlock }) => toSafeInteger(balanceBlock)));
-  // Pairs of (asset, payer) that were not asked about may come along; they are never looked at.
+  // May also match pairs of (asset, payer) that no request has; those are ignored.
   const ofPayers = transaction
     .selectFrom("settlements")
     .select(["asset", "payer", "amount", "block_number"])
@@ -135,7 +135,7 @@ function readingReserved(
     .where("payer", "in", distinct(requests.map(({ payer }) => lowerCase(payer))));
   const paidSince = (state: "settled" | "recovered") =>
     ofPayers.where("state", "=", state).where("block_number", ">", oldestBalance);
-  // One state at a time: for a list of them Postgres may read all that the payer has ever paid.
+  // One state at a time: with a list of states, Postgres may read everything the payer has ever paid.
   return ofPayers
     .where("state", "=", "submitted")
     .unionAll(paidSince("settled"))
@@ -143,8 +143,9 @@ function readingReserved(
 }
 
 /**
- * How many txNonces of an operator no block is known to hold. Where fewer are open than there may be, those: what a block
- * holds that is not final is counted then too, which changes nothing and spares a look at every payment under way.
+ * Counts an operator's txNonces that are not known to be in a block. If fewer than `maxUnmined` are open, it counts
+ * the open ones instead, including those in a block that is not final. That does not change the decision, and saves a
+ * check of every pending payment.
  */
 function countingUnmined(
   transaction: Transaction<LedgerTables>,
@@ -169,7 +170,7 @@ function distinct<T>(values: readonly T[]): T[] {
   return [...new Set(values)];
 }
 
-/** The amounts that count against a payer's balance, besides the requests themselves. */
+/** An amount reserved on a payer's balance, besides the requests themselves. */
 export type Reserved = {
   asset: string;
   payer: string;
@@ -181,19 +182,18 @@ export type Reserved = {
 type Account = {
   unmined: bigint;
   mined: { amount: bigint; block: bigint }[];
-  /** Values mined after a block, cached: payments that are claimed together mostly share the block. */
+  /** Cache of the sum mined after a block; payments that are claimed together mostly share the block. */
   minedAfter: Map<bigint, bigint>;
 };
 
 /**
- * Decides which payments may be claimed, in the given order, each against the balance it brings:
+ * Decides which payments can be claimed, in the given order, each against its own balance:
  *
  * - `taken`: its id is in the ledger, or an earlier request of the same call got it;
- * - `over_balance`: amount + unmined > balance, where *unmined* are the payer's settlements that no block is known to
- *   hold, and the earlier requests of the same call that were let through;
+ * - `over_balance`: amount + unmined > balance, where *unmined* are the payer's settlements not known to be in a
+ *   block, and earlier requests of the same call that were accepted;
  * - `stale_balance`: not over, but amount + unmined + just mined > balance, where *just mined* are settlements in
- *   blocks after `balanceBlock`. The balance may include what they took, so that nothing can be said before it is
- *   read again;
+ *   blocks after `balanceBlock`. The balance may or may not include them, so it must be read again;
  * - `claimed` otherwise.
  */
 export function decideClaims(
@@ -240,7 +240,7 @@ function minedAfter({ mined, minedAfter }: Account, balanceBlock: bigint): bigin
   return sum;
 }
 
-/** Makes {@link Claims.addAttempt}. */
+/** Implements {@link Claims.addAttempt}. */
 export function createAddAttempt(db: Kysely<LedgerTables>): Claims["addAttempt"] {
   return (attempt) =>
     inTransaction(db, async (transaction) => {
@@ -251,13 +251,13 @@ export function createAddAttempt(db: Kysely<LedgerTables>): Claims["addAttempt"]
         .where("state", "=", "open")
         .executeTakeFirst();
       if (open === undefined) return false;
-      // Another instance may have signed the same at the same time.
+      // Another instance may have signed the same transaction at the same time.
       await transaction
         .insertInto("attempts")
         .values(row)
         .onConflict((conflict) => conflict.column("hash").doNothing())
         .execute();
-      // A no-op settles nothing: what waits for its settlement goes on knowing the hash that would.
+      // A no-op settles nothing, so the settlements keep the hash of the transaction that would.
       if (attempt.kind === "settle") {
         await transaction
           .updateTable("settlements")
@@ -273,12 +273,12 @@ export function createAddAttempt(db: Kysely<LedgerTables>): Claims["addAttempt"]
 }
 
 /*
- * Identifiers are kept beside the keys of `Idempotency-Key`, and for as long. They have no answer of their own: that
- * is the settlement. They are written together with the claim, so that no two payments of one identifier are ever
- * claimed, whichever instances they come to and whichever of them dies; what was refused binds nothing.
+ * Identifiers are kept next to the keys of `Idempotency-Key`, for the same time. They have no stored response; the
+ * settlement is the response. They are written together with the claim, so that two payments with one identifier are
+ * never both claimed, even by different instances or after a crash. A refused payment binds nothing.
  */
 
-/** Makes {@link Claims.findIdentifier}. */
+/** Implements {@link Claims.findIdentifier}. */
 export function createFindIdentifier(db: Kysely<LedgerTables>, now: () => number): Claims["findIdentifier"] {
   return async (organizationId, id) => {
     const row = await db
@@ -292,7 +292,10 @@ export function createFindIdentifier(db: Kysely<LedgerTables>, now: () => number
   };
 }
 
-/** Binds the identifiers of requests that are being claimed; the places of those whose identifier is another payment's. */
+/**
+ * Binds the identifiers of the requests being claimed; returns the indexes of those whose identifier belongs to
+ * another payment.
+ */
 export async function bindIdentifiers(
   transaction: Transaction<LedgerTables>,
   {
@@ -307,7 +310,7 @@ export async function bindIdentifiers(
         ? []
         : [{ index, organizationId, ...identifier }],
     )
-    // In one order everywhere: two transactions that wait for each other's rows would never end.
+    // Always in the same order, so that two transactions cannot deadlock.
     .sort((a, b) => (`${a.organizationId} ${a.id}` < `${b.organizationId} ${b.id}` ? -1 : 1));
   const reused: number[] = [];
   for (const { index, organizationId, id, fingerprint } of named) {
@@ -349,7 +352,7 @@ async function bind(
   return written !== undefined;
 }
 
-/** No `Idempotency-Key` has a space in it. */
+/** Cannot collide with an `Idempotency-Key`, which has no spaces. */
 function keyOf(id: string): string {
   return `payment-identifier ${id}`;
 }

@@ -11,10 +11,10 @@ import { type LedgerTables, lowerCase, toSafeInteger } from "./rows.ts";
 import type { ConcludedTransaction, MinedTransaction, SettlementState } from "./settlement.ts";
 import { closing, lockingTxNonces } from "./tx-nonces.ts";
 
-/** A transaction that is to be recorded, and what it decided. */
+/** A transaction to record, and the outcomes of its settlements. */
 type Concluding = { mined: MinedTransaction; conclusions: readonly Conclusion[] };
 
-/** A settlement of it, as it is before. */
+/** One of its settlements, as stored before. */
 type Concluded = {
   id: Hex;
   tx_nonce: number;
@@ -27,8 +27,8 @@ type Concluded = {
 };
 
 /**
- * Makes {@link Outcomes.conclude}: transactions of one block are mostly concluded together, those of each operator by
- * themselves. An operator whose row another transaction holds keeps no other operator's payments waiting.
+ * Implements {@link Outcomes.conclude}. Transactions of one operator are concluded together, as they mostly come from
+ * one block. Operators are separate, so that a locked operator row does not delay the payments of other operators.
  */
 export function createConclude(db: Kysely<LedgerTables>, now: () => number): Outcomes["conclude"] {
   const byOperator = new Map<string, (item: Concluding) => Promise<unknown>>();
@@ -43,7 +43,7 @@ export function createConclude(db: Kysely<LedgerTables>, now: () => number): Out
     return ofOperator(item);
   }
 
-  /** Gives what went wrong with each: one that cannot be recorded keeps the others from nothing. */
+  /** Returns the error of each item, so that one that cannot be recorded does not stop the others. */
   async function concludeAll(items: readonly Concluding[]): Promise<unknown[]> {
     try {
       await inTransaction(db, (transaction) => conclude(transaction, items, now()));
@@ -99,7 +99,7 @@ async function conclude(
     const inBatch = batches.filter(({ tx_nonce }) => tx_nonce === mined.txNonce);
     const endings = sortByEnding(item, inBatch);
     if (mined.gasCost !== undefined) {
-      // What was concluded before, in a block that vanished, was charged then.
+      // Settlements that were concluded before, in a block that vanished, have been charged already.
       const settlements = inBatch.filter(
         ({ state, concluded_at }) => state === "submitted" && concluded_at === null,
       );
@@ -123,7 +123,7 @@ async function conclude(
   await withCommit(transaction, [...chargingGas(transaction, charges, time), ...statements]);
 }
 
-/** Ids by how they ended: `null` for settled, else the failure. Those already concluded stay as they are. */
+/** Groups ids by outcome: null for settled, otherwise the failure. Leaves out those that are already concluded. */
 function sortByEnding(
   { mined: { txNonce, operator, hash }, conclusions }: Concluding,
   inBatch: readonly Concluded[],
@@ -146,13 +146,13 @@ function sortByEnding(
     else ids.push(id);
   }
   for (const [id, state] of states) {
-    // A closed txNonce is not watched any more: what is left out here would stay unfinished for ever.
+    // A closed txNonce is not watched any more, so a settlement that is left out would never be decided.
     if (state === "submitted") throw new KitError(`The transaction ${hash} also decides settlement ${id}`);
   }
   return endings;
 }
 
-/** Makes {@link Outcomes.concludedSettles}. */
+/** Implements {@link Outcomes.concludedSettles}. */
 export function createConcludedSettles(db: Kysely<LedgerTables>): Outcomes["concludedSettles"] {
   return async (chainId, operator, { from = 0, below, limit }) => {
     let decided = db
@@ -162,7 +162,7 @@ export function createConcludedSettles(db: Kysely<LedgerTables>): Outcomes["conc
       .where("tx_nonce", ">=", from)
       .where("state", "in", ["settled", "failed"])
       .where("block_hash", "is not", null)
-      // As where they are reopened: what is being recovered would be found as vanished again and again.
+      // As in `createReopenSettles`: a settlement being recovered would be found vanished again and again.
       .where(({ not, exists, selectFrom }) =>
         not(exists(selectFrom("recoveries").select("id").whereRef("recoveries.id", "=", "settlements.id"))),
       );
@@ -176,7 +176,7 @@ export function createConcludedSettles(db: Kysely<LedgerTables>): Outcomes["conc
         fn.max("concluded_at").as("concluded_at"),
         hasTxNonce("settlements.tx_nonce").as("has_this_tx_nonce"),
       ])
-      // All of one txNonce, however many blocks decided them: a page that ended between them would lose the rest.
+      // All rows of a txNonce, even from several blocks: a page that ended between them would lose the rest.
       .where("tx_nonce", "in", decided.select("tx_nonce").distinct().orderBy("tx_nonce", "desc").limit(limit))
       .groupBy(["tx_nonce", "transaction_hash", "block_number", "block_hash"])
       .orderBy("tx_nonce", "desc")
@@ -186,7 +186,7 @@ export function createConcludedSettles(db: Kysely<LedgerTables>): Outcomes["conc
   };
 }
 
-/** Makes {@link Recoveries.concludedForwards}. */
+/** Implements {@link Recoveries.concludedForwards}. */
 export function createConcludedForwards(db: Kysely<LedgerTables>): Recoveries["concludedForwards"] {
   return async (chainId, recoverer, { from = 0, below, limit }) => {
     let query = db
@@ -211,7 +211,7 @@ export function createConcludedForwards(db: Kysely<LedgerTables>): Recoveries["c
   };
 }
 
-/** Returns true if the transaction that decided a settlement is one of this txNonce. */
+/** True if the transaction that decided a settlement has this txNonce. */
 function hasTxNonce(txNonce: "settlements.tx_nonce" | "recoveries.tx_nonce") {
   return sql<unknown>`exists (select 1 from attempts
     where attempts.hash = settlements.transaction_hash and attempts.tx_nonce = ${sql.ref(txNonce)})`;
@@ -234,7 +234,7 @@ function toConcluded(row: {
       blockHash,
       blockNumber: BigInt(block_number),
       concludedAt: concluded_at ?? 0,
-      // SQLite has no booleans: it answers 0 or 1.
+      // SQLite has no booleans; it returns 0 or 1.
       hasThisTxNonce: Boolean(row.has_this_tx_nonce),
     },
   ];

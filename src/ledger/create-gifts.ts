@@ -13,7 +13,7 @@ import { type GiftsTable, type LedgerTables, lowerCase } from "./rows.ts";
 import type { SignedAttempt } from "./settlement.ts";
 import { giveBackTxNonce, introduceSender, type Sender, takeTxNonce } from "./tx-nonces.ts";
 
-/** Makes {@link Gifts}. */
+/** Implements {@link Gifts}. */
 export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts {
   const find = ({ chainId, asset, payer }: Receiver, on: Kysely<LedgerTables> = db) =>
     on
@@ -30,7 +30,7 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
     organizationId?: string,
     on: Kysely<LedgerTables> = db,
   ): Promise<GivenOnDay> {
-    // In two parts, gwei and the nine digits below them: SQLite adds nothing larger than 64 bits.
+    // Summed in two parts, gwei and the nine digits below, because SQLite's integers have only 64 bits.
     const gwei = sql<string>`cast(sum(cast(substr('0000000000' || value, 1, length(value) + 1) as bigint)) as text)`;
     const wei = sql<string>`cast(sum(cast(substr('000000000' || value, length(value) + 1) as bigint)) as text)`;
     const sums = await on
@@ -46,7 +46,7 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
     return { total: sum(sums), own: sum(sums.filter((row) => row.organization_id === organizationId)) };
   }
 
-  /** Counts a gift as what strangers can make an organization pay: in the part of its budget that payers with code may use. */
+  /** Charges a gift to the part of an organization's budget for payers with code, because strangers can cause both. */
   async function charge(
     transaction: Transaction<LedgerTables>,
     { organizationId, network, cost }: GiftCharge,
@@ -69,7 +69,7 @@ export function createGifts(db: Kysely<LedgerTables>, now: () => number): Gifts 
       const sender = { chainId, address: sponsor };
       await introduceSender(db, sender, mined, { movesUp: true });
       return inTransaction(db, async (transaction) => {
-        // First: whoever gives another one waits for this, and then sees it.
+        // Comes first: a concurrent gift waits for this one and then sees it.
         const txNonce = await takeTxNonce(transaction, sender);
         const givenAt = now();
         const isKnown = (await find({ chainId, asset, payer }, transaction)) !== undefined;

@@ -29,15 +29,15 @@ import { createOperatorChanges, introduceSender, lockingAccounts, readNextTxNonc
 
 export type LedgerOptions = {
   db: Database;
-  /** Names this process among those that share the database; a new one for every start. */
+  /** Identifies this process among those that share the database; a new one for every start. */
   instanceId: string;
-  /** Unix milliseconds, in place of the database's clock. */
+  /** Replaces the database's clock; in unix milliseconds. */
   now?: () => number;
   /** How long a lease lasts without renewal, in milliseconds; 30 s by default. */
   leaseMs?: number;
 } & Pick<LeaseOptions, "onLostDelivery">;
 
-/** The ledger in a database. Any number of instances may share one. */
+/** Creates the ledger on a database, which any number of instances may share. */
 export function createLedger({ db: database, leaseMs = 30_000, ...options }: LedgerOptions): Ledger {
   const db = database.$extendTables<LedgerTables>();
   const clock: DatabaseClock = options.now === undefined ? clockOf(db) : { now: options.now };
@@ -94,7 +94,7 @@ function createOutcomes(db: Kysely<LedgerTables>, now: () => number): Outcomes {
 
     async networks() {
       type Row = { network: NetworkName; chain_id: number };
-      // From one chain id to the next of the index: there may be millions of settlements, and there are few chains.
+      // Skips through the index from one chain id to the next: there are few chains, but maybe millions of settlements.
       const { rows } = await sql<Row>`
         WITH RECURSIVE chains(chain_id) AS (
           SELECT MIN(chain_id) FROM settlements
@@ -117,7 +117,7 @@ function createOutcomes(db: Kysely<LedgerTables>, now: () => number): Outcomes {
           fn.countAll<number | bigint | string>().as("count"),
           fn.min<number | bigint | string>("claimed_at").as("oldest"),
         ])
-        // In the words of the partial index, which a bound parameter would not match.
+        // A literal, because a bound parameter would not match the partial index.
         .where("state", "=", sql.lit("submitted" as const))
         .groupBy("network")
         .execute();
@@ -178,10 +178,10 @@ function createFindAll(db: Kysely<LedgerTables>) {
   };
 }
 
-/** No operator sends anything. */
+/** The operator of rows without a transaction; it sends nothing. */
 const nobody: Address = `0x${"00".repeat(20)}`;
 
-/** Makes {@link Claims.claimNothing}. */
+/** Implements {@link Claims.claimNothing}. */
 function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims["claimNothing"] {
   return (claim, checkedAt, charge, settledBy) =>
     inTransaction(db, async (transaction) => {
@@ -202,7 +202,7 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
       });
       const request = { ...claim, balance: 0n, balanceBlock: checkedAt };
       if (claim.channels !== undefined) {
-        // As other deposits do, so that only one of them can be the first of its channel.
+        // The same lock as for other deposits, so that only one of them can be the first of its channel.
         await lockingAccounts(transaction, [request], time).execute();
         if ((await findForeign(transaction, claim.chainId, [claim])).size > 0) return "taken";
       }
@@ -225,7 +225,7 @@ function createClaimNothing(db: Kysely<LedgerTables>, now: () => number): Claims
         await addingToSpending(transaction, [spent], time).execute();
         return "claimed";
       }
-      // It is not claimed under another payment's identifier.
+      // Undone, because its identifier belongs to another payment.
       await transaction.deleteFrom("settlements").where("id", "=", written.id).execute();
       return "identifier_reused";
     });

@@ -7,19 +7,19 @@ import type { Outcomes } from "./ledger.ts";
 import { type GasSpendingTable, type LedgerTables, toSafeInteger } from "./rows.ts";
 
 /*
- * The cost of settling, per organization, network and day (UTC), gifts to payers included. Kept in gwei, rounded up, as whole
- * numbers that the database can add.
+ * The cost of settling, per organization, network and day (UTC), including gifts to payers. Stored in gwei, rounded
+ * up, as integers that the database can add.
  */
 
 const gwei = 1_000_000_000n;
 
-/** An amount of wei as the table keeps it: rounded up. */
+/** Converts wei to whole gwei for the table, always rounded up to the next one. */
 export const toGwei = (wei: bigint) => toSafeInteger(wei / gwei) + 1;
 
-/** A day of the table, which a moment is in. */
+/** The day of the table that contains a time. */
 export const dayOf = (time: number) => Math.floor(time / dayMs);
 
-/** Makes {@link Outcomes.gasSpending}. */
+/** Implements {@link Outcomes.gasSpending}. */
 export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): Outcomes["gasSpending"] {
   return (organizationId, network) =>
     inSnapshot(db, async (snapshot) => {
@@ -34,12 +34,12 @@ export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): 
         .selectFrom("settlements")
         .select(({ fn }) => [
           fn.countAll<number>().as("all"),
-          // Counts those that are not null.
+          // SQL's COUNT of a column skips nulls.
           fn.count<number>("payer_code").as("withCode"),
         ])
         .where("organization_id", "=", organizationId)
         .where("network", "=", network)
-        // In the words of the partial index, which a bound parameter would not match.
+        // A literal, because a bound parameter would not match the partial index.
         .where("state", "=", sql.lit("submitted" as const))
         .executeTakeFirstOrThrow();
       const withCode = Number(unfinished.withCode);
@@ -52,8 +52,8 @@ export function createGasSpending(db: Kysely<LedgerTables>, now: () => number): 
 }
 
 /**
- * The weight of a payment within a transaction's gas: code at a payer's address may use all the gas that the contract gives a
- * pull, whatever its signature looks like, and every byte of a signature costs gas.
+ * The weight of a payment within a transaction's gas. Code at a payer's address can use all the gas that the contract
+ * gives to a pull, whatever its signature looks like, and every byte of a signature costs gas.
  */
 function weigh({ payer_code, signature }: ChargedSettlement): number {
   return payer_code === null ? 60_000 : 300_000 + 20 * signature.length;
@@ -66,15 +66,15 @@ type ChargedSettlement = {
   signature: Hex;
 };
 
-/** The cost of a transaction, in wei, and the settlements that it concluded. */
+/** The cost of a transaction, in wei, and the settlements it concluded. */
 export type Charge = {
   gasCost: bigint;
   settlements: readonly ChargedSettlement[];
 };
 
 /**
- * The statement that charges transactions to the organizations whose settlements they concluded, by what each of them
- * may have used; none where there is nothing to charge.
+ * Returns the statement that charges transactions to the organizations whose settlements they concluded, in proportion
+ * to the gas each may have used; an empty list if there is nothing to charge.
  */
 export function chargingGas(
   transaction: Transaction<LedgerTables>,
@@ -97,12 +97,12 @@ export function chargingGas(
     }
   }
   if (spent.size === 0) return [];
-  // In one order everywhere: two transactions must not wait for each other.
+  // Always in the same order, so that two transactions cannot deadlock.
   const inOrder = [...spent].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
   return [addingToSpending(transaction, inOrder, time)];
 }
 
-/** The statement that adds to what was spent on the day of a moment. */
+/** Returns the statement that adds to the spending on the day of `time`. */
 export function addingToSpending(
   transaction: Transaction<LedgerTables>,
   rows: readonly Omit<GasSpendingTable, "day">[],

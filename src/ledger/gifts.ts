@@ -3,17 +3,17 @@ import type { NetworkName } from "../protocol/networks.ts";
 import type { SignedAttempt } from "./settlement.ts";
 
 /*
- * Gas money that a sponsor has given to payers, so that they can approve Permit2. A row stands for a decision that is never taken
- * back: its payer gets no second one for that token, whatever became of the transaction, whose txNonce is this gift's for good.
- * So what it costs is charged to an organization when it is kept, and never given back.
+ * Gas money that a sponsor gives to payers so that they can approve Permit2. A row is a final decision: its payer gets
+ * no second gift for that token, whatever happens to the transaction, and its txNonce belongs to this gift for good.
+ * So its cost is charged to an organization when the row is stored, and never refunded.
  */
 
-/** Who is given something, and for which token. */
+/** The receiver of a gift, and the token it is for. */
 export type Receiver = { chainId: number; asset: Address; payer: Address };
 
 /**
- * Gas money that was given: a transaction of the sponsor, signed. `value` is in wei; `organizationId` says for whose payment it
- * was given: null for one of a version that did not keep it.
+ * Gas money that was given: a signed transaction of the sponsor. `value` is in wei; `organizationId` is the
+ * organization whose payment it was given for, null for gifts of versions that did not record it.
  */
 export type Gift = Receiver &
   SignedAttempt & {
@@ -24,21 +24,21 @@ export type Gift = Receiver &
     organizationId: string | null;
   };
 
-/** The charge on an organization's gas budget of the day, in wei. */
+/** The charge to an organization's gas budget of the day, in wei. */
 export type GiftCharge = { organizationId: string; network: NetworkName; cost: bigint };
 
-/** The gifts of a sponsor on a day, in wei: in all, and for the payments of one organization. */
+/** A sponsor's gifts on a day, in wei: the total, and those for the payments of one organization. */
 export type GivenOnDay = { total: bigint; own: bigint };
 
-/** The limit that prevents a gift: see {@link findLimit}. */
+/** The reason for no gift: an earlier one, or a reached limit (see {@link findLimit}). */
 export type NoGift = "given_before" | ReachedLimit;
 
-/** A day's limit that a gift would pass: that of all, or of one organization. */
+/** A daily limit that a gift would exceed: the total one, or that of one organization. */
 export type ReachedLimit = "day" | "organization";
 
 /**
- * Which limit of a day a gift would pass; undefined where it may be given. No organization is given more than it leaves for the
- * others, so that none can use up the day: the first gets half of it at most.
+ * Returns the daily limit that a gift would exceed; undefined if it can be given. No organization may get more than it
+ * leaves for the others, so that none can use up the day: the first one gets half at most.
  */
 export function findLimit(
   value: bigint,
@@ -50,21 +50,21 @@ export function findLimit(
 }
 
 export type Gifts = {
-  /** The gift to a payer for a token; null if there was none. */
+  /** Returns the gift to a payer for a token; null if there was none. */
   find(receiver: Receiver): Promise<Gift | null>;
-  /** The gifts of a sponsor on the day (UTC) of a moment. `own` is 0 without an organization. */
+  /** Returns a sponsor's gifts on the UTC day of `time`. `own` is 0 without an organization. */
   givenOn(
     sponsor: { chainId: number; address: Address },
     time: number,
     organizationId?: string,
   ): Promise<GivenOnDay>;
   /**
-   * Takes a txNonce, has the gift signed with it, keeps both and charges what it costs, or does nothing. Bytes that are not kept
-   * never leave `sign`.
+   * Takes a txNonce, has the gift signed with it, stores both and charges the cost; or does nothing. Bytes that are
+   * not stored never leave `sign`.
    *
-   * @param charge what the gift costs at most: its value, and its gas
-   * @param mined how many of the sponsor's transactions are mined
-   * @param dailyLimit the most that is given on a day, in wei
+   * @param charge the maximum cost of the gift: its value plus its gas
+   * @param mined the number of the sponsor's mined transactions
+   * @param dailyLimit the maximum total per day, in wei
    */
   give(
     gift: Receiver & { sponsor: Address; value: bigint },
@@ -72,11 +72,11 @@ export type Gifts = {
     limits: { mined: number; dailyLimit: bigint },
     sign: (txNonce: number) => Promise<SignedAttempt>,
   ): Promise<Gift | NoGift>;
-  /** Those of a sponsor that may not be mined, in the order of their txNonces. */
+  /** Returns a sponsor's gifts that may not be mined yet, in the order of their txNonces. */
   open(sponsor: { chainId: number; address: Address }, mined: number): Promise<readonly Gift[]>;
   /**
-   * Keeps a transaction that pays more in the place of a gift's, with the same txNonce, receiver and value, and charges `more`
-   * wei for it. False, and nothing is changed, where another one has taken its place already.
+   * Replaces a gift's transaction by one with higher fees and the same txNonce, receiver and value, and charges `more`
+   * wei for it. Returns false and changes nothing if it has been replaced already.
    */
   replace(gift: Gift, by: SignedAttempt, charge: { network: NetworkName; more: bigint }): Promise<boolean>;
 };

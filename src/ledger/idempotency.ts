@@ -8,19 +8,19 @@ import type { IdempotencyEntry, KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import type { LedgerTables } from "./rows.ts";
 
-/** How long a success is given again. */
+/** How long a success can be repeated. */
 export const keptMs = dayMs;
 
-/** How a refusal begins that earlier versions kept: it is found out again. */
+/** The start of a refusal as stored by earlier versions; such a request is decided anew. */
 const refusalOfEarlierVersions = '{"kind":"invalid"%';
 
-/** A key that is to be bound to a body; `expiresAt` is set when that is tried. */
+/** A key to bind to a body; `expiresAt` is set when that is tried. */
 type Beginning = { organizationId: string; key: string; bodyHash: string; expiresAt: number };
 
 /**
- * A running request is leased like an authorization: when its instance dies, its key is free after `leaseMs`.
- * An instance answers and frees only what it runs itself, so that one that stalled for longer than its lease does
- * not touch the request that took its place.
+ * Implements the idempotency keys. A running request is leased like an authorization: if its instance dies, its key is
+ * free after `leaseMs`. An instance answers and frees only its own requests, so one that stalled for longer than its
+ * lease does not touch the request that replaced it.
  */
 export function createIdempotency(
   db: Kysely<LedgerTables>,
@@ -34,7 +34,7 @@ export function createIdempotency(
     keyOf: ({ organizationId, key }: Beginning) => nameOfKey(organizationId, key),
   });
 
-  /** Binds keys in one transaction: with one for each, SQLite would sync the disk for each. */
+  /** Binds keys in one transaction; otherwise SQLite would sync the disk for each. */
   function beginAll(beginnings: readonly Beginning[]): Promise<IdempotencyEntry[]> {
     return inTransaction(db, async (transaction) => {
       const time = clock.now();
@@ -57,7 +57,7 @@ export function createIdempotency(
     });
   }
 
-  /** The statement that binds a key where it is free. */
+  /** Returns the statement that binds a key if it is free. */
   function binding(
     transaction: Transaction<LedgerTables>,
     { organizationId, key, bodyHash, expiresAt }: Beginning,
@@ -83,7 +83,7 @@ export function createIdempotency(
             leaseExpiresAt.as("lease_expires_at"),
             cast<number>(val(expiresAt), "bigint").as("expires_at"),
           ])
-          // As where leases are taken: those who ask for what another has lock nothing.
+          // As with leases: a request for a key that is held locks nothing.
           .where(({ not, exists }) =>
             not(
               exists(
@@ -119,8 +119,8 @@ export function createIdempotency(
       try {
         return await begin(beginning);
       } catch (error) {
-        // It may have begun all the same, and would be renewed for as long as the process lives. By its time it is told
-        // from that of another request.
+        // It may be bound anyway, and would be renewed as long as the process lives. Its `expiresAt` tells it from
+        // another request's binding.
         if (error instanceof UnansweredError) {
           const { expiresAt } = beginning;
           retryQueue.add(`${nameOfKey(organizationId, key)} ${expiresAt}`, async () => {
@@ -144,7 +144,7 @@ export function createIdempotency(
   };
 }
 
-/** The binding of a key that was not free. */
+/** Reads the binding of a key that was not free. */
 async function findEntry(
   transaction: Transaction<LedgerTables>,
   { organizationId, key, bodyHash }: Beginning,
@@ -159,7 +159,7 @@ async function findEntry(
   return row.answer === null ? { status: "running" } : { status: "answered", answer: row.answer };
 }
 
-/** In one order everywhere: two transactions must not wait for each other. */
+/** Sorts items by key, so that two transactions cannot deadlock. */
 export function inOrderOfKeys<Item>(
   items: readonly Item[],
   keyOf: (item: Item) => { organizationId: string; key: string },
@@ -171,7 +171,7 @@ export function inOrderOfKeys<Item>(
   return [...items].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 }
 
-/** The statement that stores an answer under its key, where an instance still runs the key's request. */
+/** Returns the statement that stores a response under its key, if an instance still runs the key's request. */
 export function keeping(
   db: Kysely<LedgerTables>,
   { organizationId, key, answer }: KeptAnswer,
@@ -186,7 +186,7 @@ export function keeping(
     .where("answer", "is", null);
 }
 
-/** The statement that frees a key whose request an instance runs without an answer. */
+/** Returns the statement that frees a key whose request an instance is running. */
 export function abandoning(
   db: Kysely<LedgerTables>,
   { organizationId, key }: Omit<KeptAnswer, "answer">,
@@ -205,13 +205,13 @@ export function nameOfKey(organizationId: string, key: string): string {
 }
 
 /**
- * Every new row takes up to two expired ones away: the table stays as large as a day is, and no request pays much. Those
- * that another transaction has are left to it, which may be waiting for a signature.
+ * Deletes up to two expired rows for every new one, so that the table holds about one day and no request pays much.
+ * Rows locked by another transaction are skipped: it may be waiting for a signature.
  */
 export async function sweep(transaction: Transaction<LedgerTables>, time: number, rows = 1): Promise<void> {
   await transaction
     .deleteFrom("idempotency")
-    // Again, for rows that another request has made its own between the search and the deletion.
+    // Repeated, because another request may have reused rows between the search and the deletion.
     .where("expires_at", "<=", time)
     .where(({ eb, refTuple, selectFrom }) =>
       eb(
@@ -231,13 +231,13 @@ export async function sweep(transaction: Transaction<LedgerTables>, time: number
 }
 
 /**
- * Successes that this process has handed over and the database has not recorded yet. While the database cannot be
- * reached their leases run out, so that before a right is given anew, what is known here to be delivered is recorded.
+ * Successes that this process has delivered but the database has not recorded yet. While the database is unreachable,
+ * their leases expire. So before a right is granted again, the deliveries known here are recorded.
  */
 export type Undelivered = {
-  /** Records a delivery, which ends the rights with these names. It is tried again, under `work`, when this throws. */
+  /** Records a delivery, which ends the rights with these names. If this throws, it is retried under `work`. */
   record(names: readonly string[], work: string, deliver: () => Promise<void>): Promise<void>;
-  /** Records the delivery that ends the right with this name, if there is one. Throws when that cannot be done. */
+  /** Records the delivery that ends the right with this name, if there is one. Throws if that fails. */
   catchUp(name: string): Promise<void>;
 };
 

@@ -9,28 +9,27 @@ import type { KeptAnswer, Leases } from "./ledger.ts";
 import type { RetryQueue } from "./retry-queue.ts";
 import { type LedgerTables, lowerCase } from "./rows.ts";
 
-/** Expired leases are kept for so many lease times: an instance that merely stalled may still renew them. */
+/** Expired leases are kept for this many lease times, because a stalled instance may still renew them. */
 const graceLeases = 10;
 
-/** A right that one request asks for, or has. */
 type Lease = { id: Hex; holder: string };
 
-/** A success that was handed over. */
+/** A delivered success, with the response to keep, if any. */
 type Delivered = Lease & { kept: KeptAnswer | undefined };
 
-/** An authorization has one holder at a time. */
+/** One per batch for each authorization, which has one holder at a time. */
 const ofOneId = { most: 64, keyOf: ({ id }: Lease) => id } satisfies TogetherOptions<Lease>;
 
-/** Whose leases they are, and how long they last, in milliseconds. */
+/** The instance that owns the leases, and their duration in milliseconds. */
 export type LeaseOptions = {
   instanceId: string;
   clock: DatabaseClock;
   leaseMs: number;
-  /** Called when a success was handed over by a holder who had lost the lease: another request may have been given it too. */
+  /** Called when a success was delivered by a holder that had lost the lease; another request may have delivered it too. */
   onLostDelivery?: (id: Hex) => void;
 };
 
-/** A lease belongs to a holder of an instance: holders of different instances may have the same name. */
+/** Implements the leases. A holder name is scoped to its instance; other instances may use the same name. */
 export function createLeases(
   db: Kysely<LedgerTables>,
   retryQueue: RetryQueue,
@@ -40,12 +39,12 @@ export function createLeases(
   const { instanceId, clock, leaseMs, onLostDelivery } = options;
   const acquire = together(acquireAll, ofOneId);
   const free = together((leases: readonly Lease[]) => freeAll(db, leases, instanceId), ofOneId);
-  // Several at once: no caller waits for it, but where the process is killed before it, a success is given twice.
+  // In batches of any size: no caller waits for it, but if the process is killed before it, a success is delivered twice.
   const deliver = together((leases: readonly Delivered[]) => deliverAll(db, leases, options), {
     ...ofOneId,
     anyNumber: true,
   });
-  // Those who wait for the leases of other instances ask all the time.
+  // Requests that wait for leases of other instances poll this.
   const find = together((ids: readonly Hex[]) => findAll(db, ids, clock), { most: 64, anyNumber: true });
 
   async function acquireAll(leases: readonly Lease[]): Promise<boolean[]> {
@@ -66,15 +65,15 @@ export function createLeases(
               cast<string>(val(instanceId), "text").as("instance_id"),
               expiry.expires_at.as("expires_at"),
             ])
-            // A conflict locks the row, and is written to the disk, even where it gives no lease: those who ask again
-            // and again would keep everybody from it who hands over, gives up or renews what is asked for.
+            // A conflict locks the row and is written to disk even if it grants no lease: polling requests would block
+            // those that deliver, release or renew it.
             .where(({ not, exists, selectFrom }) => {
               const held = selectFrom("leases")
                 .select("leases.id")
                 .whereRef("leases.id", "=", "asked.column1");
               return not(exists(held.where(({ not }) => not(isFreeTo("asked.column2")))));
             })
-            // In one order everywhere: two statements must not wait for each other.
+            // Always in the same order, so that two statements cannot deadlock.
             .orderBy("asked.column1"),
         )
         .onConflict((conflict) =>
@@ -102,7 +101,7 @@ export function createLeases(
         if (isAcquired) retryQueue.forget(workNameOf(id, holder));
         return isAcquired;
       } catch (error) {
-        // It may have been taken all the same, and would be renewed for as long as the process lives.
+        // It may have been taken anyway, and would be renewed as long as the process lives.
         if (error instanceof UnansweredError) {
           retryQueue.add(workNameOf(id, holder), () => release(id, holder));
         }
@@ -123,7 +122,8 @@ export function createLeases(
     markDelivered(id, holder, kept) {
       const rights = [nameOfRight(id)];
       if (kept !== undefined) rights.push(nameOfKey(kept.organizationId, kept.key));
-      // Recorded again by who takes the lease meanwhile, it is found gone by the second, whose answer may be the first to come.
+      // The next holder may trigger a second recording meanwhile. The later one finds the lease gone, but its response
+      // may arrive first.
       let wasHeld = false;
       let underWay = 0;
       return undelivered.record(rights, workNameOf(id, holder), async () => {
@@ -139,7 +139,7 @@ export function createLeases(
   };
 }
 
-/** Who holds what, in the order in which it is asked. */
+/** Reads the leases of some ids, in that order; undefined for those that are free. */
 async function findAll(db: Kysely<LedgerTables>, ids: readonly Hex[], clock: DatabaseClock) {
   const columns = ["id", "instance_id", "expires_at"] as const;
   const rows = await db
@@ -152,7 +152,7 @@ async function findAll(db: Kysely<LedgerTables>, ids: readonly Hex[], clock: Dat
   return ids.map((id) => found.get(id));
 }
 
-/** Gives up what these holders have. */
+/** Releases the leases of these holders. */
 async function freeAll(
   db: Kysely<LedgerTables>,
   leases: readonly Lease[],
@@ -167,7 +167,7 @@ async function freeAll(
           .selectFrom("leases")
           .select("leases.id")
           .where(isHeld)
-          // Like those who take leases: two statements must not wait for each other.
+          // In the same order as taking leases, so that two statements cannot deadlock.
           .orderBy("leases.id")
           .forUpdate(),
       )
@@ -176,7 +176,7 @@ async function freeAll(
   return leases.map(() => undefined);
 }
 
-/** Records what was handed over, where the lease was held still; tells for each whether it was. */
+/** Records deliveries whose lease was still held; returns for each one if it was. */
 async function deliverAll(
   db: Kysely<LedgerTables>,
   leases: readonly Delivered[],
@@ -186,28 +186,28 @@ async function deliverAll(
     const time = clock.now();
     const isHeld = areHeld(leases, instanceId);
     return withCommit(transaction, [
-      // From here on no lease that has run out can be taken by another, who would then give the same success.
+      // Locked, so that nobody takes an expired lease from here on and delivers the same success.
       transaction
         .selectFrom("leases")
         .select("leases.id")
         .where(isHeld)
-        // In the order of those who take leases, as the keys below in that of those who begin them.
+        // In the order of taking leases; the keys below are in the order of beginning them.
         .orderBy("leases.id")
         .forUpdate(),
       transaction
         .updateTable("settlements")
         .set({ delivered_at: time })
-        // In any state: its block may have vanished since the success was written to the caller.
+        // In any state: its block may have vanished since the success was sent to the caller.
         .where("id", "in", (held) => held.selectFrom("leases").select("leases.id").where(isHeld))
         .where("delivered_at", "is", null),
-      // With it, so that no key gives a success again which was another request's.
+      // Only with the lease, so that a key never repeats a success that belonged to another request.
       ...byKey(leases).flatMap(({ id, holder, kept }) => {
         const own = sql<SqlBool>`leases.instance_id = ${instanceId} and leases.id = ${id} and leases.holder = ${holder}`;
         return [
           keeping(transaction, kept, { instanceId, time }).where(({ exists, selectFrom }) =>
             exists(selectFrom("leases").select("leases.id").where(own)),
           ),
-          // Where the lease was lost: the key would be held, and renewed, for as long as the process lives.
+          // If the lease was lost, the key would otherwise be held and renewed as long as the process lives.
           abandoning(transaction, kept, instanceId),
         ];
       }),
@@ -218,21 +218,21 @@ async function deliverAll(
   return leases.map(({ id }) => held.has(id));
 }
 
-/** Which rows are leases that these holders of this instance have. */
+/** The condition that a row is one of these leases, held by this instance. */
 function areHeld(leases: readonly Lease[], instanceId: string) {
-  // Pairs as one text each: databases look the ids up, and compare few pairs.
+  // Pairs are compared as concatenated text; the databases look the ids up first, so few are compared.
   const asked = padded(leases);
   return sql<SqlBool>`leases.instance_id = ${instanceId}
     and leases.id in (${sql.join(asked.map(({ id }) => id))})
     and leases.id || leases.holder in (${sql.join(asked.map(({ id, holder }) => id + holder))})`;
 }
 
-/** Extends what this instance holds, and forgets what ran out long ago. */
+/** Extends everything this instance holds, and deletes leases that expired long ago. */
 async function renewAll(
   db: Kysely<LedgerTables>,
   { instanceId, clock, leaseMs }: LeaseOptions,
 ): Promise<void> {
-  /** Leases that none is working on: those that are being given up or renewed already are left to whom does so. */
+  /** Selects leases that no other transaction has locked; that one is releasing or renewing them already. */
   const unlocked = (
     column: "instance_id" | "expires_at",
     operator: "=" | "<=",
@@ -244,8 +244,8 @@ async function renewAll(
       .where(`unlocked.${column}`, operator, value)
       .forUpdate()
       .skipLocked();
-  // Each by itself, and no transaction: what became of a lost commit would be asked for longer than a lease lasts.
-  // All are urgent, the last as well: while it takes long, there is no other renewal.
+  // Separate statements and no transaction: looking up a lost commit would take longer than a lease lasts. All are
+  // urgent, even the deletion, because there is no other renewal while it runs.
   await Promise.all([
     repeatable(() =>
       urgently(
@@ -289,15 +289,15 @@ async function renewAll(
 }
 
 /**
- * Frees all payments and idempotency keys that requests hold: in a copy of a ledger whose requests are gone, where
- * each would be out of reach until its lease has run out.
+ * Frees all payments and idempotency keys held by requests. For a copy of a ledger whose requests are gone: otherwise
+ * each would be blocked until its lease expires.
  */
 export async function dropLeases(db: Kysely<LedgerTables>): Promise<void> {
   await db.deleteFrom("leases").execute();
   await db.deleteFrom("idempotency").where("answer", "is", null).execute();
 }
 
-/** Those whose answers are kept, in the order of their keys. */
+/** Returns those with a response to keep, in the order of their keys. */
 function byKey(leases: readonly Delivered[]) {
   const withKey = leases.flatMap(({ kept, ...lease }) => (kept === undefined ? [] : [{ ...lease, kept }]));
   return inOrderOfKeys(withKey, ({ kept }) => kept);

@@ -15,21 +15,21 @@ import type {
   TxNonceRange,
 } from "./settlement.ts";
 
-/** A payment that asks to be claimed, with the balance it was checked against. */
+/** A payment to claim, with the balance it was checked against. */
 export type ClaimRequest = Claim & {
   balance: bigint;
-  /** The block at or after which `balance` was read. */
+  /** `balance` was read at or after this block. */
   balanceBlock: bigint;
 };
 
 /**
  * - `claimed`: it is in the ledger and in the transaction;
- * - `taken`: its id was claimed before;
- * - `identifier_reused`: its identifier was another payment's of the organization;
+ * - `taken`: its id was claimed before, or another organization has opened its channel;
+ * - `identifier_reused`: the organization has used its identifier for another payment;
  * - `over_balance`: its value and the payer's unfinished settlements exceed the balance;
- * - `stale_balance`: they do not, but together with what was settled in blocks after `balanceBlock` they do. Whether
- *   the balance still holds that is not known: read it again;
- * - `no_room`: as many of the operator's transactions are unmined as may be, those of other instances included.
+ * - `stale_balance`: they do not, but together with settlements in blocks after `balanceBlock` they do. The balance
+ *   may include those or not, so it must be read again;
+ * - `no_room`: the operator has the maximum number of unmined transactions, counted over all instances.
  */
 export type ClaimOutcome =
   | "claimed"
@@ -39,71 +39,69 @@ export type ClaimOutcome =
   | "stale_balance"
   | "no_room";
 
-/** How one settlement of a mined transaction ended. */
+/** The outcome of one settlement in a mined transaction. */
 export type Conclusion = { id: Hex; state: "settled" } | { id: Hex; state: "failed"; failure: string };
 
-/** One change of an operator's next txNonce by hand; `at` in unix milliseconds. */
+/** A manual change of an operator's next txNonce; `at` is in unix milliseconds. */
 export type TxNonceChange = { at: number; actor: string; from: number; to: number };
 
-/** Which settlements a list holds; what is undefined does not matter. */
+/** The settlements to list; undefined fields match everything. */
 export type SettlementFilter = {
   organizationId?: string | undefined;
   network?: NetworkName | undefined;
   state?: SettlementState | undefined;
   payer?: Address | undefined;
-  /** Claimed at or after this, unix milliseconds. */
+  /** Claimed at or after this time, in unix milliseconds. */
   from?: number | undefined;
-  /** Claimed before this, unix milliseconds. */
+  /** Claimed before this time, in unix milliseconds. */
   to?: number | undefined;
 };
 
-/** Something of payers with code at their address, and of plain accounts. */
+/** A value for payers with code at their address, and one for plain accounts. */
 export type ByPayer<T> = { withCode: T; plain: T };
 
 /**
- * The cost of settlements, in wei, and the number of unfinished ones, whose cost is not known yet. Gifts for approvals are in
- * `spent.withCode`: strangers decide about both.
+ * The cost of settlements, in wei, and the number of unfinished ones, whose cost is not known yet. Gifts for approvals
+ * count in `spent.withCode`, because strangers can cause both.
  */
 export type GasSpending = { spent: ByPayer<bigint>; unfinished: ByPayer<number> };
 
-/** A payer's balance of an asset on a chain. */
 export type PayerAccount = Pick<ClaimRequest, "chainId" | "asset" | "payer">;
 
-/** Settles that are counted together: of a payer's balance, of an organization's payers with code, of those with one code. */
+/** A group of settlements: on a payer's balance, for an organization's payers with code, or for those with one code. */
 export type SettlesOf =
   | ({ kind: "payer" } & PayerAccount)
   | { kind: "organization"; organizationId: string; network: NetworkName }
   | { kind: "code"; organizationId: string; network: NetworkName; payerCode: Hex };
 
-/** How they went. No number is above 1,000. */
+/** The outcomes of recent settlements in a group. Each count stops at 1,000. */
 export type RecentSettles = {
-  /** All that are undecided. */
+  /** All undecided ones, however old. */
   underWay: number;
   settled: number;
-  /** Those that failed; of an organization, how many different codes their payers have. */
+  /** The failed ones; for an organization, the number of different codes among their payers. */
   reverted: number;
   /** Unix milliseconds. */
   lastRevertedAt: number | null;
 };
 
-/** An answer that is to be given again under an `Idempotency-Key` of an organization. */
+/** A response to repeat for an organization's `Idempotency-Key`. */
 export type KeptAnswer = { organizationId: string; key: string; answer: string };
 
-/** A stored answer, or the promise of one, under an `Idempotency-Key`. */
+/** The state of an `Idempotency-Key`: new, running, bound to another body, or answered. */
 export type IdempotencyEntry =
   | { status: "new" }
   | { status: "running" }
   | { status: "other_body" }
   | { status: "answered"; answer: string };
 
-/** Settlements as they are claimed, and the signed transactions that carry them, each with a txNonce of its operator. */
+/** Claims of settlements, and the signed transactions that carry them, each with a txNonce of its operator. */
 export type Claims = {
   /**
-   * Claims payments for their organizations and stores the signed transaction that settles them, with its
-   * txNonce, in one transaction. `sign` gets the requests that may be claimed, at least one; when it throws,
-   * nothing has happened. It must not use the ledger, which waits for it. Requests count against one balance in
-   * the given order. Without any claimable request no txNonce is taken and `attempt` is null.
-   * `maxUnmined` transactions of the operator may be unmined at a time, this one included.
+   * Claims payments and stores the signed transaction that settles them, with its txNonce, in one transaction. `sign`
+   * gets the requests that can be claimed, at least one; if it throws, nothing has happened. It must not use the ledger,
+   * which waits for it. Requests count against one balance in the given order. If none can be claimed, no txNonce is
+   * taken and `attempt` is null. At most `maxUnmined` of the operator's transactions may be unmined, including this one.
    */
   claim(
     operator: { chainId: number; address: Address; maxUnmined: number },
@@ -112,10 +110,10 @@ export type Claims = {
   ): Promise<{ outcomes: readonly ClaimOutcome[]; attempt: Attempt | null }>;
 
   /**
-   * Claims a payment for which nothing is sent, and concludes it as settled: nothing of it is taken, and its hash is
-   * {@link noTransaction}; or somebody else's transaction has settled it, in a block that is deep enough.
+   * Claims a payment without sending a transaction, and concludes it as settled. Either nothing is taken and its
+   * hash is {@link noTransaction}, or somebody else's transaction has settled it in a block that is deep enough.
    *
-   * @param charge what its organization's gas budget is charged for the row, in wei
+   * @param charge the amount charged to its organization's gas budget for the row, in wei
    */
   claimNothing(
     claim: Claim,
@@ -126,20 +124,20 @@ export type Claims = {
 
   find(id: Hex): Promise<Settlement | null>;
 
-  /** Settlements by the time of their claim, newest first: `limit` of them, after the one that `after` names. */
+  /** Lists settlements by the time of their claim, newest first: up to `limit`, starting after `after`. */
   list(
     filter: SettlementFilter,
     page: { limit: number; after?: Cursor | undefined },
   ): Promise<{ settlements: readonly Settlement[]; next: Cursor | null }>;
 
-  /** The fingerprint of the payment that an organization's identifier was claimed with in the last 24 h; null when there is none. */
+  /** Returns the fingerprint of the payment claimed with an organization's identifier in the last 24 h, or null. */
   findIdentifier(organizationId: string, id: string): Promise<Hex | null>;
 
   /**
-   * Moves unfinished settlements to a new txNonce, because theirs was taken by a transaction that
-   * decided nothing about them: `mined`, or one that is none of ours. Stores the signed transaction that settles them
-   * there, and closes the old txNonce when none is left on it, all in one transaction. Null, and nothing signed, when
-   * none of them is unfinished on that txNonce any more.
+   * Moves unfinished settlements to a new txNonce, because theirs was taken by a transaction that decided nothing
+   * about them: `mined`, or one that is not ours. In one transaction, stores the signed transaction that settles them
+   * and closes the old txNonce if no settlement is left on it. Returns null without signing if none of them is
+   * unfinished on that txNonce any more.
    */
   redrive(
     from: { chainId: number; operator: Address; txNonce: number; mined: Hex | null },
@@ -148,57 +146,55 @@ export type Claims = {
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
 
   /**
-   * Stores another attempt of an open txNonce, before it is broadcast: a replacement with higher fees, or a no-op.
-   * False, and nothing stored, when the txNonce has been closed meanwhile.
+   * Stores another attempt for an open txNonce, before it is broadcast: a replacement with higher fees, or a no-op.
+   * Returns false and stores nothing if the txNonce has been closed meanwhile.
    */
   addAttempt(attempt: Attempt): Promise<boolean>;
 
-  /** Attempts whose txNonce is still open, oldest txNonce first, each with its settlements. */
+  /** Returns the attempts with an open txNonce, oldest txNonce first, each with its settlements. */
   openAttempts(
     chainId: number,
     operator: Address,
   ): Promise<readonly { attempt: Attempt; settlements: readonly Settlement[] }[]>;
 
-  /** Sets the first txNonce of an operator that the ledger does not know yet; else changes nothing. */
+  /** Sets the first txNonce of an operator that the ledger does not know yet; otherwise changes nothing. */
   introduceOperator(chainId: number, operator: Address, txNonce: number): Promise<void>;
 
-  /** The txNonce after the last one that was taken; null for an operator that was not introduced. */
+  /** Returns the txNonce after the last one taken; null for an unknown operator. */
   nextTxNonce(chainId: number, operator: Address): Promise<number | null>;
 
   /**
-   * Moves the next txNonce of an operator up, because another program has sent with its key, and records who did this.
-   * Returns false, and changes nothing, if it is there already, or the operator is unknown.
+   * Raises the next txNonce of an operator, because another program has sent with its key, and records who did it.
+   * Returns false and changes nothing if it is that high already, or the operator is unknown.
    */
   acceptTxNonce(
     operator: { chainId: number; operator: Address; txNonce: number },
     actor: string,
   ): Promise<boolean>;
 
-  /** The changes made by {@link acceptTxNonce}, oldest first. */
+  /** Returns the changes made by {@link acceptTxNonce}, oldest first. */
   operatorChanges(chainId: number, operator: Address): Promise<readonly TxNonceChange[]>;
 };
 
-/** The outcome of claims: which transaction decided them, in which block, and at what cost. */
+/** The outcomes of claims: the transaction that decided them, its block and its cost. */
 export type Outcomes = {
   /**
-   * Notes in which block unfinished settlements were mined that is not deep enough yet, or null when that block has
-   * vanished. A balance read at or after that block does not hold their value any more, so that it is not reserved
-   * twice.
+   * Records the block that holds unfinished settlements but is not deep enough yet, or null if that block has vanished.
+   * A balance read at or after that block no longer includes their value, so it must not be reserved as well.
    */
   noteMined(ids: readonly Hex[], blockNumber: bigint | null): Promise<void>;
 
   /**
-   * Records how the settlements of a mined transaction ended, and closes every attempt of its txNonce. What is
-   * concluded already stays as it is, so that recording a transaction twice changes nothing. Throws, and changes
-   * nothing, unless the conclusions account for every unfinished settlement of the txNonce and for no others: a
-   * closed txNonce is not watched any more.
+   * Records the outcomes of a mined transaction's settlements, and closes every attempt of its txNonce. Existing
+   * conclusions stay, so recording a transaction twice changes nothing. Throws and changes nothing unless the
+   * conclusions cover exactly the unfinished settlements of the txNonce: a closed txNonce is not watched any more.
    */
   conclude(mined: MinedTransaction, conclusions: readonly Conclusion[]): Promise<void>;
 
   /**
-   * Transactions that decided an operator's settlements, highest txNonce first, except those of failures that are being
-   * recovered. `limit` counts txNonces: there is more than one where a payment of a txNonce turned out to have been made
-   * by another transaction.
+   * Returns transactions that decided an operator's settlements, highest txNonce first, except those of failures that
+   * are being recovered. `limit` counts txNonces: one can have several transactions, if another transaction turned out
+   * to have made one of its payments.
    */
   concludedSettles(
     chainId: number,
@@ -207,9 +203,9 @@ export type Outcomes = {
   ): Promise<readonly ConcludedTransaction[]>;
 
   /**
-   * Takes conclusions back whose block has vanished from the chain: the settlements are undecided again, and the stored
-   * transactions may be mined. Whether a success was handed over stays known, so that there is no second one. Does
-   * nothing for a transaction that is concluded in another block by now.
+   * Undoes conclusions whose block has vanished from the chain: the settlements are undecided again, and the stored
+   * transactions may be mined. Deliveries stay recorded, so that no success is delivered twice. Does nothing for a
+   * transaction that has been concluded in another block since.
    */
   reopenSettles(
     chainId: number,
@@ -218,82 +214,81 @@ export type Outcomes = {
   ): Promise<void>;
 
   /**
-   * Opens a closed txNonce that no settlement needs and that the chain does not know any more, with a no-op: the one
-   * that is stored, or else a new one. Null, and nothing signed, when it is open, or when a payment was decided with it.
+   * Reopens a closed txNonce that no settlement needs and the chain does not know any more, with a no-op: the stored one
+   * if there is one, otherwise a new one. Returns null without signing if it is open, or if a payment was decided with it.
    */
   fillTxNonce(
     sender: { chainId: number; operator: Address; txNonce: number },
     sign: () => Promise<SignedAttempt>,
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
 
-  /** The networks that have settlements. */
+  /** Returns the networks that have settlements. */
   networks(): Promise<readonly { network: NetworkName; chainId: number }[]>;
 
-  /** The networks that have unfinished settlements: how many, and when the oldest of them was claimed. */
+  /** Returns the networks with unfinished settlements, with their number and the claim time of the oldest. */
   unfinished(): Promise<readonly { network: NetworkName; count: number; oldestClaimedAt: number }[]>;
 
-  /** The cost of settling for an organization on a network since the day (UTC) began, gifts to its payers included. */
+  /** Returns what settling on a network has cost an organization since midnight UTC, including gifts to its payers. */
   gasSpending(organizationId: string, network: NetworkName): Promise<GasSpending>;
 
-  /** How settles of a kind went that were decided after a moment (unix milliseconds). */
+  /** Counts the settlements of a group that were decided after `since` (unix milliseconds). */
   recentSettles(of: SettlesOf, since: number): Promise<RecentSettles>;
 
-  /** Returns true if the newest settle of a payer with this code to this organization succeeded, and is not under way. */
+  /** Returns true if the newest settlement of a payer with this code for this organization has succeeded. */
   hasPaidLast(payer: PayerAccount, by: { organizationId: string; payerCode: Hex }): Promise<boolean>;
 };
 
-/** Rights to settle and to answer, each of one request at a time, and the successes that were handed over by them. */
+/** Rights to settle and respond, each held by one request at a time, and the successes delivered under them. */
 export type Leases = {
   /**
-   * Takes the right to settle, and then to answer, an authorization; false while another request holds it. A lease
-   * that is not renewed in time is free to be taken. Taking one's own lease again is true. Holders are told apart
-   * within their instance: their names need be unique there only. Where it throws, what it may have taken is given up
-   * once the database is back.
+   * Takes the right to settle an authorization and respond for it; false while another request holds it. A lease that
+   * is not renewed in time can be taken. Taking one's own lease again returns true. Holder names only need to be
+   * unique within an instance. If it throws, a lease that was taken anyway is released once the database is back.
    */
   acquireLease(id: Hex, holder: string): Promise<boolean>;
 
   releaseLease(id: Hex, holder: string): Promise<void>;
 
   /**
-   * Who holds the right to an authorization: a request of this instance or of another one, and until when (unix
-   * milliseconds) unless it is renewed; null when it is free. An instance that has died renews nothing.
+   * Returns who holds an authorization, a request of this instance or of another one, and until when (unix
+   * milliseconds) unless renewed; null if it is free. A dead instance renews nothing.
    */
   findLease(id: Hex): Promise<{ isOwn: boolean; expiresAt: number } | null>;
 
-  /** Extends all leases and running idempotency keys that this instance holds; called on a timer. */
+  /** Extends all leases and running idempotency keys of this instance; called on a timer. */
   renewLeases(): Promise<void>;
 
   /**
-   * Marks a success as handed over, stores its answer where it is to be given again, and gives up the lease, in one
-   * transaction. Does nothing for a holder that has lost the lease; marks nothing that is not a success.
+   * Marks a success as delivered, stores its response if it must be repeatable, and releases the lease, in one
+   * transaction. Does nothing if the holder has lost the lease.
    */
   markDelivered(id: Hex, holder: string, kept?: KeptAnswer): Promise<void>;
 
   /**
-   * Binds an `Idempotency-Key` of an organization to a request body, or tells what it is bound to. Kept for 24 h. Where it
-   * throws, a key that it may have bound is freed once the database is back.
+   * Binds an organization's `Idempotency-Key` to a request body for 24 h, or returns its existing binding. If it
+   * throws, a key that was bound anyway is freed once the database is back.
    */
   beginIdempotent(organizationId: string, key: string, bodyHash: string): Promise<IdempotencyEntry>;
 
-  /** Stores the answer to give again under the key, unless the key is another request's by now. */
+  /** Stores the response for a key, unless another request owns the key by now. */
   answerIdempotent(kept: KeptAnswer): Promise<void>;
 
-  /** Frees a key whose request ended without a verdict. */
+  /** Frees a key whose request ended without a decision. */
   abandonIdempotent(organizationId: string, key: string): Promise<void>;
 
   /**
-   * Does the writes again that failed, of deliveries and of rights given up, but for those that are being done already.
-   * Called on a timer. May take long where the database comes and goes, so that nothing else should wait for it.
+   * Retries failed writes of deliveries and releases, except those already being retried. Called on a timer. May take
+   * long if the database is unstable, so nothing else should wait for it.
    */
   retryWrites(): Promise<void>;
 
-  /** The same until all are done, for `forMs` at most. Gives how many are left, which end with the process. */
+  /** Retries failed writes until none is left, for at most `forMs`. Returns the number left, which are lost on exit. */
   finishWrites(forMs: number): Promise<number>;
 };
 
 /**
- * Everything that must survive the process, in four stores: claims, their outcomes, the leases, and the recoveries after a
- * failure. Every method is one transaction and durable when it returns.
+ * Everything that must survive the process: claims, outcomes, leases, recoveries, gifts and channels. Every method is
+ * one transaction, and durable when it returns.
  */
 export type Ledger = {
   readonly claims: Claims;

@@ -4,7 +4,7 @@ import type { Network } from "../protocol/networks.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Attempt, Claim } from "./settlement.ts";
 
-/** The step alone, without what says whose it is. */
+/** The fields of the step itself, without those that identify its subject. */
 type Step<Message, Key extends keyof Message> = Message extends unknown
   ? Omit<Message, "kind" | "at" | "serviceId" | Key>
   : never;
@@ -12,7 +12,7 @@ type Step<Message, Key extends keyof Message> = Message extends unknown
 type PublishedService = { serviceId: string; networks: readonly Pick<Network, "chainId" | "name">[] };
 
 /**
- * The same ledger, which publishes each step of a settlement and each stored transaction once it is durable, on the
+ * Wraps a ledger so that it publishes each step of a settlement and each stored transaction once durable, on the
  * channels `settlement` and `transaction`.
  */
 export function publishLedger(ledger: Ledger, service: PublishedService): Ledger {

@@ -1,4 +1,4 @@
-// Imported, not global: a test that installs fake timers must not stop a listing.
+// Imported, not global, so that a test with fake timers does not stop a listing.
 import { setTimeout as delay } from "node:timers/promises";
 import { type Kysely, type SelectQueryBuilder, sql, type Transaction } from "kysely";
 import type { Address } from "../protocol/hex.ts";
@@ -10,20 +10,20 @@ import type { Recoveries } from "./recoveries.ts";
 import { type LedgerTables, lowerCase, type SettlementsTable, toAttempt, toSettlement } from "./rows.ts";
 import type { AttemptKind } from "./settlement.ts";
 
-/** A place in the order of a listing: newest first, and by id within a millisecond. */
+/** A position in a listing, which is ordered newest first, and by id within a millisecond. */
 type Place = { claimedAt: number; id: SettlementsTable["id"] };
 
 type Query<Selection> = SelectQueryBuilder<LedgerTables, "settlements", Selection>;
 
-/** Index entries that one query goes through at most: a few milliseconds, in which SQLite lets this process do nothing else. */
+/** The maximum index entries per query; a few milliseconds, during which SQLite blocks this process. */
 const usualSpanLength = 2_000;
-/** Listings that are read at the same time, and that wait for their turn. */
+/** The maximum number of listings that are read at the same time, and that wait in the queue. */
 const mostAtOnce = 2;
 const mostWaiting = 50;
 
 /**
- * Makes {@link Claims.list}. A filter may match few of many settlements, so a listing is read in spans of bounded
- * length, with as long a pause after each as it took: payments go on meanwhile.
+ * Implements {@link Claims.list}. A filter may match few of many settlements, so a listing is read in spans of bounded
+ * length, with a pause after each that is as long as the read, to let payments through.
  */
 export function createList(
   db: Kysely<LedgerTables>,
@@ -31,7 +31,7 @@ export function createList(
 ): Claims["list"] {
   const inTurn = limitListings();
 
-  /** The place up to which a span reaches that begins after another place; null when it reaches to the end. */
+  /** Returns the last position of the span that starts after a position; null if it reaches to the end. */
   async function findEndOfSpan(filter: SettlementFilter, after: Place | undefined): Promise<Place | null> {
     const row = await inOrder(withIndex(db.selectFrom("settlements"), filter), filter, after)
       .select(["claimed_at as claimedAt", "id"])
@@ -54,7 +54,7 @@ export function createList(
     return query.selectAll().limit(limit).execute();
   }
 
-  /** So many matches at most, after a place. */
+  /** Reads up to `limit` matches after a position. */
   async function readRows(
     filter: SettlementFilter,
     limit: number,
@@ -64,7 +64,7 @@ export function createList(
     let place = after;
     for (;;) {
       const from = performance.now();
-      // Where every index entry is a match, the limit is bound enough.
+      // If every index entry matches, the limit alone bounds the query.
       const end = isIndexed(filter) ? null : await findEndOfSpan(filter, place);
       rows.push(...(await readSpan(filter, { after: place, end, limit: limit - rows.length })));
       if (end === null || rows.length === limit) return rows;
@@ -73,7 +73,7 @@ export function createList(
     }
   }
 
-  /** Which organizations a payer has paid: one step in the index for each, however often it was. */
+  /** Yields the organizations that a payer has paid. Each takes one step in the index, however many payments there are. */
   async function* organizationsPaidBy(payer: Address): AsyncGenerator<string> {
     let organizationId = "";
     for (;;) {
@@ -93,7 +93,7 @@ export function createList(
     }
   }
 
-  /** The same of a payer and all organizations: the newest of what each of them has. */
+  /** Does the same for a payer across all organizations, by merging the newest rows of each. */
   async function readRowsOfPayer(
     filter: SettlementFilter & { payer: Address },
     limit: number,
@@ -110,7 +110,7 @@ export function createList(
   return (filter, { limit, after }) =>
     inTurn(async () => {
       const { organizationId, payer } = filter;
-      // One more than is given out tells whether there is a next page.
+      // One extra row, to know if there is a next page.
       const rows =
         organizationId === undefined && payer !== undefined
           ? await readRowsOfPayer({ ...filter, payer }, limit + 1, after)
@@ -124,24 +124,24 @@ export function createList(
 }
 
 /*
- * The indexes of the migrations 0003 and 0006: (organization, network), (payer, organization), (organization, state) of
- * those that are not settled, each in the order of listings; and that order alone, of one organization and of all.
+ * The indexes of migrations 0003 and 0006: (organization, network), (payer, organization), and (organization, state) for
+ * rows that are not settled, each in the order of listings. Also that order alone, for one organization and for all.
  */
 
-/** The part of a filter that an index holds. */
+/** Applies the part of a filter that an index covers. */
 function withIndex<Selection>(query: Query<Selection>, filter: SettlementFilter): Query<Selection> {
   const { organizationId, network, state, payer } = filter;
   if (organizationId === undefined) return query;
   const own = query.where("organization_id", "=", organizationId);
   if (payer !== undefined) return own.where("payer", "=", lowerCase(payer));
   if (state !== undefined && state !== "settled") {
-    // The second condition is that of the index, in its own words: a bound parameter would not match it.
+    // The second condition repeats the index's own as a literal, because a bound parameter would not match it.
     return own.where("state", "=", state).where("state", "<>", sql.lit("settled" as const));
   }
   return network === undefined ? own : own.where("network", "=", network);
 }
 
-/** The other part, which each row is looked at for. */
+/** Applies the rest of a filter, which is checked row by row. */
 function withRest<Selection>(query: Query<Selection>, filter: SettlementFilter): Query<Selection> {
   const { network, state, payer } = filter;
   let rest = query;
@@ -155,7 +155,7 @@ function byPlace(a: SettlementsTable, b: SettlementsTable): number {
   return b.claimed_at - a.claimed_at || (a.id < b.id ? 1 : -1);
 }
 
-/** Returns true if {@link withIndex} is the whole filter, times aside. */
+/** Returns true if {@link withIndex} covers the whole filter, apart from the times. */
 function isIndexed({ organizationId, network, state, payer }: SettlementFilter): boolean {
   const others = [network, state, payer].filter((one) => one !== undefined);
   return others.length === 0 || (organizationId !== undefined && others.length === 1 && state !== "settled");
@@ -177,7 +177,7 @@ function inOrder<Selection>(
   return ordered;
 }
 
-/** Lets a few listings go at the same time, the others after them. */
+/** Runs a few listings at a time, and queues the others. */
 function limitListings(): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
@@ -201,12 +201,12 @@ function limitListings(): <T>(work: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** Makes {@link Claims.openAttempts}. */
+/** Implements {@link Claims.openAttempts}. */
 export function createOpenAttempts(db: Kysely<LedgerTables>): Claims["openAttempts"] {
   return (chainId, account) => readOpen(db, { chainId, account }, ["settle", "noop"], settlementsOfOperator);
 }
 
-/** Makes {@link Recoveries.openForwards}. */
+/** Implements {@link Recoveries.openForwards}. */
 export function createOpenForwards(db: Kysely<LedgerTables>): Recoveries["openForwards"] {
   return (chainId, account) =>
     readOpen(db, { chainId, account }, ["forward", "noop"], settlementsOfRecoverer);
@@ -272,10 +272,10 @@ function settlementsOfRecoverer(
     .execute();
 }
 
-/** More of one state change nothing; a payer may have millions. */
+/** The maximum count per state; a payer may have millions, and more would not change a decision. */
 const mostOfState = 1_000;
 
-/** Makes {@link Outcomes.recentSettles}. Each state is read from the newest end of an index. */
+/** Implements {@link Outcomes.recentSettles}. Each state is read from the newest end of an index. */
 export function createRecentSettles(db: Kysely<LedgerTables>): Outcomes["recentSettles"] {
   return async (of, since) => {
     const count = (state: "submitted" | "settled" | "failed") =>
@@ -300,7 +300,7 @@ export function createRecentSettles(db: Kysely<LedgerTables>): Outcomes["recentS
   };
 }
 
-/** The newest settlements of a state; of those under way, all. */
+/** Selects the newest settlements in a state; all of the pending ones. */
 function selectNewest(
   db: Kysely<LedgerTables>,
   of: SettlesOf,
@@ -323,7 +323,7 @@ function selectNewest(
         .where("asset", "=", lowerCase(of.asset))
         .where("payer", "=", lowerCase(of.payer));
       if (state === "submitted") return ofAccount;
-      // By block, as their index has them.
+      // Ordered by block, like their index.
       const newest = ofAccount.orderBy("block_number", "desc").as("of_account");
       return db
         .selectFrom(newest)
@@ -333,7 +333,7 @@ function selectNewest(
     case "organization":
       return ofOrganization(lately, of);
     case "code":
-      // Of its newest with any code, so that rare code takes no long search.
+      // Searches the organization's newest with any code, so that a rare code needs no long search.
       return db
         .selectFrom(ofOrganization(lately, of).as("with_code"))
         .select(["with_code.payer_code", "with_code.concluded_at"])
@@ -351,10 +351,10 @@ function ofOrganization<Selection>(
     .where("payer_code", "is not", null);
 }
 
-/** Of a payer's newest, so many are looked through for one with the code: the payer may have others, or paid by other networks. */
+/** How many of a payer's newest are searched for the code; the payer may have used other code or networks since. */
 const newestOfPayer = 100;
 
-/** Makes {@link Outcomes.hasPaidLast}. */
+/** Implements {@link Outcomes.hasPaidLast}. */
 export function createHasPaidLast(db: Kysely<LedgerTables>): Outcomes["hasPaidLast"] {
   return async ({ chainId, asset, payer }, { organizationId, payerCode }) => {
     const newest = db

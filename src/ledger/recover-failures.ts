@@ -16,10 +16,10 @@ import {
 import type { Attempt } from "./settlement.ts";
 import { closeTxNonce, giveBackTxNonce, introduceSender, lockOperator, takeTxNonce } from "./tx-nonces.ts";
 
-/** In the words of the partial index on failures, which a bound parameter would not match. */
+/** A literal, because a bound parameter would not match the partial index on failures. */
 const failed = sql.lit("failed" as const);
 
-/** Makes the part of {@link Recoveries} that follows failures up. */
+/** Implements the checks of failures among {@link Recoveries}. */
 export function createFailureLooks(
   db: Kysely<LedgerTables>,
   now: () => number,
@@ -53,7 +53,7 @@ export function createFailureLooks(
               .orderBy("next_look_at")
               .limit(limit),
           )
-          // Again, for what another instance has taken between the search and the update.
+          // Repeated, because another instance may have taken rows between the search and the update.
           .where("next_look_at", "<=", time)
           .returningAll()
           .execute();
@@ -104,7 +104,7 @@ export function createFailureLooks(
   };
 }
 
-/** Makes the part of {@link Recoveries} that queues failures, and ends them. */
+/** Implements the queue of failures among {@link Recoveries}. */
 export function createFailureQueue(
   db: Kysely<LedgerTables>,
   now: () => number,
@@ -201,7 +201,7 @@ export function createFailureQueue(
   };
 }
 
-/** Excludes recoveries that were sent: their receipt is watched, and a check that began earlier must not cause another one. */
+/** Excludes sent recoveries: their receipt is watched, and a check that began earlier must not cause another forward. */
 function notSent(id: Hex) {
   return sql<boolean>`not exists (select 1 from recoveries where id = ${id} and state = 'sent')`;
 }
@@ -244,7 +244,7 @@ function toRecovery(row: RecoveriesTable): Recovery {
   };
 }
 
-/** Makes the part of {@link Recoveries} that stores the recoverers' transactions. */
+/** Implements the transactions of recoverers among {@link Recoveries}. */
 export function createForwards(
   db: Kysely<LedgerTables>,
   now: () => number,
@@ -255,7 +255,7 @@ export function createForwards(
 
     sendForward: ({ chainId, address }, id, sign) =>
       inTransaction(db, async (transaction) => {
-        // First of all, since it makes other instances wait that send with this recoverer.
+        // Comes first, because it blocks other instances that send with this recoverer.
         const txNonce = await takeTxNonce(transaction, { chainId, address });
         const queued = await transaction
           .updateTable("recoveries")
@@ -338,7 +338,7 @@ export function createForwards(
   };
 }
 
-/** The row of a failed settlement that a mined transaction has paid after all. */
+/** The columns of a failed settlement that a mined transaction has paid after all. */
 function paidIn(
   { hash, blockNumber, blockHash }: Pick<MinedForward, "hash" | "blockNumber" | "blockHash">,
   time: number,

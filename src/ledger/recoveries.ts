@@ -2,13 +2,13 @@ import type { Address, Hex } from "../protocol/hex.ts";
 import type { NetworkName } from "../protocol/networks.ts";
 import type { Attempt, ConcludedTransaction, Settlement, SignedAttempt, TxNonceRange } from "./settlement.ts";
 
-/** The token's `Transfer` by which a direct submission brought its value to the contract, as a place on chain. */
+/** The location on chain of the token's `Transfer` by which a direct submission paid the contract. */
 export type RecoveryProof = { transactionHash: Hex; logIndex: number; blockNumber: bigint };
 
 /**
  * | State | Meaning | Authority |
  * |---|---|---|
- * | queued | a direct submission was proven; no signed forward of it can be mined any more | the ledger |
+ * | queued | a direct submission was proven; no signed forward for it can be mined any more | the ledger |
  * | sent | a forward is signed; its outcome is not known | the ledger |
  * | forwarded | mined, with our `Forwarded` in the receipt; the settlement is `recovered` | the chain |
  */
@@ -18,25 +18,25 @@ export type RecoveryState = (typeof recoveryStates)[number];
 export type Recovery = {
   proof: RecoveryProof;
   state: RecoveryState;
-  /** Who signed the newest forward, and its txNonce; null before the first. */
+  /** The signer of the newest forward, and its txNonce; null before the first. */
   recoverer: Address | null;
   txNonce: number | null;
-  /** Why the last try came to nothing, for the operator. */
+  /** Why the last try failed, for the operator. */
   problem: string | null;
   queuedAt: number;
 };
 
-/** A failed settlement, and what is known of its authorization since. */
+/** A failed settlement, with what has been learned about its authorization since. */
 export type FailedSettlement = {
   settlement: Settlement;
-  /** A block by which the authorization was used, before it is known how; null while it is not. */
+  /** A block by which the authorization was used, until it is known how; null while unused. */
   usedByBlock: bigint | null;
-  /** Unix milliseconds; null when there is nothing more to look for, or a forward is being watched instead. */
+  /** Unix milliseconds; null if there is nothing more to find, or a forward is being watched instead. */
   nextLookAt: number | null;
   recovery: Recovery | null;
 };
 
-/** The transaction that took a forward's txNonce. */
+/** The mined transaction that used up a forward's txNonce. */
 export type MinedForward = {
   chainId: number;
   recoverer: Address;
@@ -47,37 +47,37 @@ export type MinedForward = {
 };
 
 /**
- * The outcome of failed settlements. A failure is looked at again until its authorization cannot be submitted any
- * more; a direct submission queues it, a signed forward takes it out of the queue, and the chain ends it.
+ * Follows up on failed settlements. A failure is checked until its authorization cannot be submitted any more. A
+ * direct submission queues it, a signed forward takes it out of the queue, and the chain decides the outcome.
  */
 export type Recoveries = {
-  /** A settlement with its follow-up; null unless it is failed. */
+  /** Returns a failed settlement with its follow-up; null unless it is failed. */
   findFailure(id: Hex): Promise<FailedSettlement | null>;
 
   /**
-   * Failures of a chain that are due to be looked at, the longest overdue of them. They are put off until `nextLookAt`
-   * (unix milliseconds), so that no other instance looks at them meanwhile, and another one does if this one dies.
+   * Takes the failures on a chain that are due for a check, longest overdue first. They are postponed until
+   * `nextLookAt` (unix milliseconds), so that no other instance checks them meanwhile, but one does if this one dies.
    */
   takeDueFailures(chainId: number, limit: number, nextLookAt: number): Promise<readonly FailedSettlement[]>;
 
-  /** Failures of a chain that are not at their end, due or not, in the order of their ids, from behind `after`. */
+  /** Returns the open failures on a chain, due or not, ordered by id, starting after `after`. */
   openFailures(chainId: number, limit: number, after: Hex | null): Promise<readonly FailedSettlement[]>;
 
-  /** Notes what a look has come to. Without a `nextLookAt` it was the last. */
+  /** Records the result of a check. Without a `nextLookAt` it was the last one. */
   noteLook(id: Hex, look: { usedByBlock: bigint | null; nextLookAt: number | null }): Promise<void>;
 
   /**
-   * Queues a failure for recovery. One that is queued already gets the new proof: blocks may have been replaced.
-   * One that is sent or at its end stays as it is.
+   * Queues a failure for recovery. If it is queued already, the new proof replaces the old one: blocks may have been
+   * replaced. If it is sent or done, nothing changes.
    *
-   * @throws KitError when the proof is that of another settlement.
+   * @throws KitError when the proof belongs to another settlement.
    */
   queueRecovery(id: Hex, proof: RecoveryProof): Promise<void>;
 
   /**
-   * Makes a failure a success, because another transaction than the one that was watched has paid it: `settled` at once, or
-   * `recovered` by a forward. False, and nothing is done, for one that is no failure any more, or whose forward is being
-   * watched.
+   * Turns a failure into a success, because a transaction other than the watched one has paid it: `settled` directly,
+   * or `recovered` by a forward. Returns false and changes nothing if it is not failed any more, or its forward is
+   * being watched.
    */
   correctFailure(
     id: Hex,
@@ -85,21 +85,21 @@ export type Recoveries = {
     mined: { hash: Hex; blockNumber: bigint; blockHash: Hex },
   ): Promise<boolean>;
 
-  /** Takes a failure out of the queue, because the proof has vanished from the chain. */
+  /** Takes a failure out of the queue, because its proof has vanished from the chain. */
   dropRecovery(id: Hex): Promise<void>;
 
-  /** Notes why a queued recovery could not be sent, and when it is tried again (unix milliseconds). */
+  /** Records why a queued recovery could not be sent, and when to retry (unix milliseconds). */
   postponeRecovery(id: Hex, problem: string, nextLookAt: number): Promise<void>;
 
   /**
-   * Introduces a recoverer, or moves its next txNonce up to the number of its transactions that are mined: it may be
-   * used by hand too.
+   * Introduces a recoverer, or raises its next txNonce to the number of its mined transactions: its key may be used by
+   * hand too.
    */
   introduceRecoverer(chainId: number, recoverer: Address, minedTransactions: number): Promise<void>;
 
   /**
-   * Stores the signed transaction that pays out a queued recovery, with its txNonce. Null, and nothing signed, when
-   * it is not queued: another instance has sent it. `sign` must not use the ledger, which waits for it.
+   * Stores the signed transaction that pays out a queued recovery, with its txNonce. Returns null without signing if
+   * it is not queued, because another instance has sent it. `sign` must not use the ledger, which waits for it.
    */
   sendForward(
     recoverer: { chainId: number; address: Address },
@@ -107,7 +107,7 @@ export type Recoveries = {
     sign: (txNonce: number) => Promise<SignedAttempt>,
   ): Promise<{ attempt: Attempt; settlements: readonly Settlement[] } | null>;
 
-  /** Forwards whose txNonce is still open, oldest txNonce first, each with the settlement that it pays out. */
+  /** Returns forwards with an open txNonce, oldest txNonce first, each with the settlement it pays out. */
   openForwards(
     chainId: number,
     recoverer: Address,
@@ -120,8 +120,8 @@ export type Recoveries = {
   concludeForward(mined: MinedForward, id: Hex): Promise<void>;
 
   /**
-   * Queues a recovery again whose forward came to nothing: it was mined and reverted, or, where no hash is given,
-   * another transaction took its txNonce. Does nothing unless it is sent with that txNonce.
+   * Queues a recovery again after its forward failed: it was mined and reverted, or, if `hash` is null, another
+   * transaction used up its txNonce. Does nothing unless it is sent with that txNonce.
    */
   requeueForward(
     ended: { chainId: number; recoverer: Address; txNonce: number; hash: Hex | null },
@@ -130,20 +130,20 @@ export type Recoveries = {
     nextLookAt: number,
   ): Promise<void>;
 
-  /** Transactions of a recoverer that paid out recoveries, highest txNonce first. */
+  /** Returns transactions of a recoverer that paid out recoveries, highest txNonce first. */
   concludedForwards(
     chainId: number,
     recoverer: Address,
     range: TxNonceRange,
   ): Promise<readonly ConcludedTransaction[]>;
 
-  /** The same for forwards: the settlements are failed again, and their recoveries sent. */
+  /** Undoes forwards whose block has vanished from the chain: the settlements are failed again, and their recoveries sent. */
   reopenForwards(
     chainId: number,
     recoverer: Address,
     transactions: readonly Pick<ConcludedTransaction, "txNonce" | "blockHash">[],
   ): Promise<void>;
 
-  /** How many payments were submitted directly to the token, by network and by how far their forwards are. */
+  /** Counts the payments that were submitted directly to the token, by network and state of their forwards. */
   recoveryCounts(): Promise<readonly { network: NetworkName; state: RecoveryState; count: number }[]>;
 };

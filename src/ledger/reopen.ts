@@ -8,15 +8,15 @@ import { fromAttempt, type LedgerTables, lowerCase, toAttempt, toSettlement } fr
 import type { Attempt } from "./settlement.ts";
 import { attemptsOf, closeTxNonce, lockOperator, takeTxNonce } from "./tx-nonces.ts";
 
-/** The reason in the settlement while it is undecided again. */
+/** The failure shown while a settlement is undecided again. */
 const vanished =
   "the block that held it vanished from the chain; it was sent again, and is undecided until mined";
 
 /*
- * Takes conclusions back whose block has vanished from the chain.
+ * Undoes conclusions whose block has vanished from the chain.
  */
 
-/** Makes {@link Outcomes.reopenSettles}. */
+/** Implements {@link Outcomes.reopenSettles}. */
 export function createReopenSettles(db: Kysely<LedgerTables>): Outcomes["reopenSettles"] {
   return (chainId, operator, transactions) =>
     inTransaction(db, async (transaction) => {
@@ -34,10 +34,10 @@ export function createReopenSettles(db: Kysely<LedgerTables>): Outcomes["reopenS
           .where("chain_id", "=", chainId)
           .where("operator", "=", lowerCase(operator))
           .where("tx_nonce", "=", txNonce)
-          // Another instance may have seen it in its new block already.
+          // Another instance may already have seen it in its new block.
           .where("block_hash", "=", lowerCase(blockHash))
           .where("state", "in", ["settled", "failed"])
-          // What is being recovered was paid by another transaction: that one decides.
+          // A settlement being recovered was paid by another transaction, which decides it.
           .where("id", "not in", (rows) => rows.selectFrom("recoveries").select("id"))
           .returning("id")
           .executeTakeFirst();
@@ -46,7 +46,7 @@ export function createReopenSettles(db: Kysely<LedgerTables>): Outcomes["reopenS
     });
 }
 
-/** Makes {@link Recoveries.reopenForwards}. */
+/** Implements {@link Recoveries.reopenForwards}. */
 export function createReopenForwards(db: Kysely<LedgerTables>): Recoveries["reopenForwards"] {
   return (chainId, recoverer, transactions) =>
     inTransaction(db, async (transaction) => {
@@ -79,7 +79,7 @@ export function createReopenForwards(db: Kysely<LedgerTables>): Recoveries["reop
     });
 }
 
-/** Makes {@link Outcomes.fillTxNonce}. */
+/** Implements {@link Outcomes.fillTxNonce}. */
 export function createFillTxNonce(db: Kysely<LedgerTables>, now: () => number): Outcomes["fillTxNonce"] {
   return ({ chainId, operator, txNonce }, sign) =>
     inTransaction(db, async (transaction) => {
@@ -105,8 +105,8 @@ export function createFillTxNonce(db: Kysely<LedgerTables>, now: () => number): 
 }
 
 /**
- * Returns true if a payment was decided by a transaction with this txNonce, as the ledger has it by now. Another instance may have
- * recorded that in a newer block since the chain was asked: a no-op there would take the payment's place when that block
+ * Returns true if the ledger by now has a payment decided by a transaction with this txNonce. Another instance may
+ * have recorded that in a newer block since the chain was read; a no-op would take the payment's txNonce if that block
  * vanishes as well.
  */
 async function isDecided(
@@ -119,7 +119,7 @@ async function isDecided(
   return [...settles, ...forwards].some(({ hasThisTxNonce }) => hasThisTxNonce);
 }
 
-/** Reopens attempts that were mined or superseded: they may be mined again. */
+/** Reopens mined or superseded attempts, which may be mined again. */
 async function openAttempts(
   transaction: Transaction<LedgerTables>,
   { chainId, operator, txNonce }: { chainId: number; operator: Address; txNonce: number },
@@ -133,7 +133,7 @@ async function openAttempts(
     .execute();
 }
 
-/** Makes {@link Claims.redrive}. */
+/** Implements {@link Claims.redrive}. */
 export function createRedrive(db: Kysely<LedgerTables>, now: () => number): Claims["redrive"] {
   return ({ chainId, operator, txNonce: oldTxNonce, mined }, ids, sign) =>
     inTransaction(db, async (transaction) => {

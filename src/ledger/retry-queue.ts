@@ -1,26 +1,26 @@
-// Imported, not global: a test that installs fake timers must not stop its database.
+// Imported, not global, so that a test with fake timers does not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Writes that must reach the database sometime. One that fails is tried again when the database is back. */
+/** A queue for writes that must reach the database eventually. Failed ones are retried when the database is back. */
 export type RetryQueue = {
-  /** Does the work now. When it fails, this throws, and the work stays queued under its name, which queues one at most. */
+  /** Runs the work now. If it fails, this throws and the work stays queued under its name, replacing earlier work. */
   run(name: string, work: () => Promise<void>): Promise<void>;
-  /** Queues work without a try of its own, for a database that has just failed. */
+  /** Queues work without trying it first, for use when the database has just failed. */
   add(name: string, work: () => Promise<void>): void;
-  /** Drops queued work that has been overtaken. */
+  /** Drops queued work that is obsolete. */
   forget(name: string): void;
-  /** Does what is queued, but for what is being done already; what fails stays queued. Called on a timer. */
+  /** Runs the queued work, except what is already running; failed work stays queued. Called on a timer. */
   drain(): Promise<void>;
-  /** Drains until nothing is queued, for `forMs` at most, whatever the database does. Gives how much is left. */
+  /** Drains until the queue is empty, for at most `forMs`, whatever the database does. Returns the number left. */
   finish(forMs: number): Promise<number>;
 };
 
-/** Between two rounds of those that end the queue, in milliseconds. */
+/** The pause between two rounds of `finish`, in milliseconds. */
 const finishPauseMs = 100;
 
 /**
- * Makes a queue of writes that failed. Without it, a lease whose release failed would be renewed together with the
- * others for as long as the process lives.
+ * Creates a queue of failed writes. Without it, a lease whose release failed would be renewed together with the others
+ * as long as the process lives.
  */
 export function createRetryQueue(): RetryQueue {
   const queued = new Map<string, () => Promise<void>>();
@@ -36,8 +36,8 @@ export function createRetryQueue(): RetryQueue {
     if (queued.get(name) === work) queued.delete(name);
   }
   /**
-   * All at once: writes of one kind share their statements, and none waits for another. What fails was reported when it
-   * was first tried.
+   * Runs everything at once: writes of one kind share their statements, and none waits for another. Failures are
+   * ignored; they were reported at the first try.
    */
   async function drain(): Promise<void> {
     const idle = [...queued].filter(([, work]) => !underWay.has(work));
@@ -51,7 +51,7 @@ export function createRetryQueue(): RetryQueue {
     async finish(forMs) {
       const until = performance.now() + forMs;
       for (;;) {
-        // A database that does not answer would hold it up for longer.
+        // Otherwise a database that does not answer would delay the end.
         const leftMs = Math.max(0, until - performance.now());
         await Promise.race([drain(), delay(leftMs, undefined, { ref: false })]);
         if (queued.size === 0 || performance.now() >= until) return queued.size;

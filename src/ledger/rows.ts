@@ -18,7 +18,7 @@ export type SettlementsTable = {
   digest: Hex;
   amount: string;
   maximum: string | null;
-  /** Unix seconds, both included. */
+  /** Unix seconds, both bounds inclusive. */
   valid_first: string;
   valid_last: string;
   payload: string | null;
@@ -34,9 +34,9 @@ export type SettlementsTable = {
   block_hash: Hex | null;
   failure: string | null;
   claimed_block: number;
-  /** Of a failure: a block by which its authorization was used, before it is known how; null while it is not. */
+  /** For a failure: a block by which its authorization was used, until it is known how; null while unused. */
   used_by_block: number | null;
-  /** Of a failure: when it is looked at again; null when there is nothing more to look for. */
+  /** For a failure: when to look again; null if there is nothing more to find. */
   next_look_at: number | null;
   claimed_at: number;
   concluded_at: number | null;
@@ -55,7 +55,7 @@ export const attemptStates = ["open", "mined", "superseded"] as const;
 
 type AttemptState = (typeof attemptStates)[number];
 
-/** One signed transaction. It carries the settlements of its (chain, operator, txNonce). */
+/** A signed transaction. It carries the settlements of its (chain, operator, txNonce). */
 export type AttemptsTable = {
   hash: Hex;
   chain_id: number;
@@ -69,12 +69,12 @@ export type AttemptsTable = {
   created_at: number;
 };
 
-/** A payer whose payments were claimed; see `lockingAccounts`. */
+/** A payer with claimed payments; see `lockingAccounts`. */
 type AccountsTable = {
   chain_id: number;
   asset: Address;
   payer: Address;
-  /** The last time. */
+  /** The time of the newest claim. */
   claimed_at: number;
 };
 
@@ -90,13 +90,13 @@ export type GasSpendingTable = {
   organization_id: string;
   network: NetworkName;
   day: number;
-  /** Of payers with code and without. */
+  /** For all payers, with code and without. */
   gwei: number;
-  /** Of payers with code alone. */
+  /** For payers with code only. */
   gwei_with_code: number;
 };
 
-/** A txNonce that an operator goes on from by hand, because others had sent with its key. */
+/** A manual change of an operator's next txNonce, because others had sent with its key. */
 type OperatorChangesTable = {
   chain_id: number;
   operator: Address;
@@ -120,7 +120,7 @@ export type RecoveriesTable = {
   queued_at: number;
 };
 
-/** Who holds the right to settle and answer an authorization, and until when without renewal. */
+/** The holder of the right to settle and respond for an authorization, and when it expires unless renewed. */
 type LeasesTable = {
   id: Hex;
   holder: string;
@@ -128,7 +128,7 @@ type LeasesTable = {
   expires_at: number;
 };
 
-/** A request that is running (`answer` null, leased by an instance) or answered, under its `Idempotency-Key`. */
+/** A request with an `Idempotency-Key`: running (`answer` null, leased by an instance) or answered. */
 type IdempotencyTable = {
   organization_id: string;
   idempotency_key: string;
@@ -149,7 +149,7 @@ type ChannelsTable = {
   receiver: Address;
   asset: Address;
   opened_at: number;
-  /** The payer's newest announcement of a withdrawal, and when it can be made, unix seconds; null without one. */
+  /** The payer's latest announced withdrawal, and when it can be made, in unix seconds; null without one. */
   withdrawal_amount: string | null;
   withdrawal_ends_at: number | null;
 };
@@ -158,13 +158,13 @@ type ChannelsTable = {
 type ChannelMovesTable = {
   settlement_id: Hex;
   chain_id: number;
-  /** Of what is paid to a receiver, `receiver asset`. */
+  /** `receiver asset` for a payout to a receiver. */
   channel_id: string;
   kind: ChannelMove["kind"];
   amount: string;
 };
 
-/** Gas money that a sponsor has given: at most once to a payer for a token. Values and fees are in wei. */
+/** Gas money given by a sponsor, at most once per payer and token. Values and fees are in wei. */
 export type GiftsTable = {
   chain_id: number;
   asset: Address;
@@ -176,15 +176,15 @@ export type GiftsTable = {
   hash: Hex;
   max_fee_per_gas: string;
   max_priority_fee_per_gas: string;
-  /** UTC, counted from 1970. */
+  /** The UTC day, counted from 1970. */
   day: number;
   /** When its newest transaction was signed. */
   given_at: number;
-  /** For whose payment; null for what an earlier version gave. */
+  /** The organization whose payment it was given for; null for gifts of earlier versions. */
   organization_id: string | null;
 };
 
-/** The tables of the ledger, as the newest migration leaves them. */
+/** The tables of the ledger at the newest migration. */
 export type LedgerTables = {
   settlements: SettlementsTable;
   attempts: AttemptsTable;
@@ -200,12 +200,12 @@ export type LedgerTables = {
   channel_moves: ChannelMovesTable;
 };
 
-/** Hex as the ledger keeps it: equal bytes are equal text. */
+/** Normalizes hex for the ledger, so that equal bytes are equal text. */
 export function lowerCase(hex: Hex): Hex {
   return hex.toLowerCase() as Lowercase<Hex>;
 }
 
-/** An integer as a 64-bit column keeps it, which is read back as a number. */
+/** Converts an integer for a 64-bit column, which is read back as a number. Throws a RangeError if it is not safe. */
 export function toSafeInteger(value: bigint): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number)) throw new RangeError(`${value} does not fit a database integer`);
@@ -242,7 +242,7 @@ export function toSettlement(row: SettlementsTable): Settlement {
     failure: row.failure,
     claimedBlock: BigInt(row.claimed_block),
     claimedAt: row.claimed_at,
-    // It stays in the row of one that is undecided again: the gas was charged then.
+    // A settlement that is undecided again keeps it in its row, as a sign that its gas was charged.
     concludedAt: row.state === "submitted" ? null : row.concluded_at,
     deliveredAt: row.delivered_at,
   };

@@ -9,23 +9,23 @@ import type { SignedPayment } from "../protocol/signed-payment.ts";
  * | State | Meaning | Authority |
  * |---|---|---|
  * | submitted | claimed, and at least one transaction signed; its outcome is not known | the ledger |
- * | settled | mined, with what proves it in the receipt, as its payment method has it | the chain |
- * | failed | mined and reverted, or passed over inside a batch | the chain |
+ * | settled | mined, with the proof that its payment method requires in the receipt | the chain |
+ * | failed | mined and reverted, or skipped within a batch | the chain |
  * | recovered | failed, then forwarded because the authorization had been submitted directly to the token | the chain |
  */
 export type SettlementState = (typeof settlementStates)[number];
 
-/** The hash of no transaction: of a settlement of which nothing was taken. */
+/** Stands in for the hash of a settlement that took nothing and so has no transaction. */
 export const noTransaction: Hex = "0x";
 
-/** The stored members of a payment when it is claimed for an organization. Times of the payer in unix seconds. */
+/** The stored fields of a payment that is claimed for an organization. The payer's times are in unix seconds. */
 export type Claim = {
   /** keccak256 of (chainId, nonce space, payer, nonce): see `settlementId`. */
   id: Hex;
   organizationId: string;
   network: NetworkName;
   chainId: number;
-  /** The payment method; with `payload`, nonce and window it is the payer's own message: see `SignedPayment`. */
+  /** The payment method. With `payload`, nonce and window it makes up the payer's message: see `SignedPayment`. */
   method: string;
   asset: Address;
   payer: Address;
@@ -33,54 +33,54 @@ export type Claim = {
   payerCode: Hex | null;
   nonce: Hex;
   nonceSpace: Address;
-  /** Two requests are the same payment when these are: see `fingerprintOf`. */
+  /** Two requests with the same digest are the same payment: see `fingerprintOf`. */
   digest: Hex;
   /** The settled amount, in the asset's smallest unit. */
   amount: bigint;
-  /** The most that the signature allows; null where that is what is settled. */
+  /** The maximum that the signature allows; null if that is the settled amount. */
   maximum: bigint | null;
   window: SignedPayment["window"];
   payload: string | null;
-  /** Where the signature lets the money go; null for the network's facilitator contract, which pays the recipient. */
+  /** Where the signature sends the money; null for the network's facilitator contract, which pays the recipient. */
   payTo: Address | null;
   /**
-   * The facilitator contract that settles it, whatever is configured later; null in rows of former versions whose transaction
-   * named none.
+   * The facilitator contract that settles it, whatever is configured later; null in rows of earlier versions whose
+   * transaction called none.
    */
   contract: Address | null;
   signature: Hex;
   recipient: Address;
-  /** Its effect on channels, if it has one: kept with it. */
+  /** Its effect on channels, if any; stored with the claim. */
   channels?: ChannelRecord;
-  /** The payer's `payment-identifier`; bound to it for 24 h when it is claimed. */
+  /** The payer's `payment-identifier`; the claim binds it for 24 h. */
   identifier?: BoundIdentifier;
 };
 
-/** An identifier of the payer's client (`payment-identifier`), and what says whether another payment is the same. */
+/** An identifier of the payer's client (`payment-identifier`), with the fingerprint that tells its payment from others. */
 export type BoundIdentifier = { id: string; fingerprint: Hex };
 
-/** One authorization's entry in the ledger. Times in unix milliseconds; hex in lower case, whatever was given. */
+/** One authorization's entry in the ledger. Times are unix milliseconds; hex is lower case, whatever the input was. */
 export type Settlement = Omit<Claim, "identifier" | "channels"> & {
   state: SettlementState;
   operator: Address;
   txNonce: number;
-  /** The newest signed transaction while submitted; the mined one afterwards; {@link noTransaction} where nothing was taken. */
+  /** The newest signed transaction while submitted, the mined one afterwards; {@link noTransaction} if nothing was taken. */
   transactionHash: Hex;
   blockNumber: bigint | null;
   blockHash: Hex | null;
-  /** Why it failed, or, while submitted, why it is undecided again; for the organization. Null otherwise. */
+  /** Why it failed, or, while submitted, why it is undecided again; shown to the organization. Otherwise null. */
   failure: string | null;
-  /** The block that it was checked against before it was claimed: there its authorization was unused. */
+  /** The block it was checked against before the claim; its authorization was unused there. */
   claimedBlock: bigint;
   claimedAt: number;
   concludedAt: number | null;
-  /** When a success was handed to its organization; null while it is undelivered. */
+  /** When the success was delivered to its organization; null before. */
   deliveredAt: number | null;
 };
 
 /**
- * Returns true for a settlement that is set aside for the operator: a block that must be final by now holds its transaction,
- * whose receipt does not prove what became of it.
+ * Returns true if a settlement needs the operator's attention: its transaction is in a block that must be final by
+ * now, but the receipt does not prove the outcome.
  */
 export function isSetAside(
   { state, blockNumber, claimedAt }: Pick<Settlement, "state" | "blockNumber" | "claimedAt">,
@@ -91,12 +91,12 @@ export function isSetAside(
 
 /**
  * - `settle`: settles the settlements of its txNonce;
- * - `noop`: does nothing but take its txNonce, so that later ones can be mined;
+ * - `noop`: does nothing but use up its txNonce, so that later ones can be mined;
  * - `forward`: pays out what a direct submission brought to the contract; see `recoveries.ts`.
  */
 export type AttemptKind = "settle" | "noop" | "forward";
 
-/** One signed transaction. Several attempts may share a txNonce; at most one of them is ever mined. */
+/** A signed transaction. Several attempts may share a txNonce; at most one of them is ever mined. */
 export type Attempt = {
   hash: Hex;
   chainId: number;
@@ -109,10 +109,10 @@ export type Attempt = {
   createdAt: number;
 };
 
-/** An attempt as its signer makes it, before it has been stored. */
+/** A signed attempt that has not been stored yet. */
 export type SignedAttempt = Pick<Attempt, "hash" | "raw" | "maxFeePerGas" | "maxPriorityFeePerGas">;
 
-/** The transaction that took a txNonce, one of its attempts. */
+/** The attempt that was mined and so used up the txNonce. */
 export type MinedTransaction = {
   chainId: number;
   operator: Address;
@@ -120,17 +120,17 @@ export type MinedTransaction = {
   hash: Hex;
   blockNumber: bigint;
   blockHash: Hex;
-  /** The cost of the transaction, in wei: charged in equal shares to those whose settlements it concludes. */
+  /** The cost of the transaction, in wei. It is shared among the settlements it concludes, by the gas each may have used. */
   gasCost?: bigint;
 };
 
-/** A transaction that decided its settlements, and the block that held it then. */
+/** A transaction that decided its settlements, and the block that held it at that time. */
 export type ConcludedTransaction = Omit<MinedTransaction, "chainId" | "operator" | "gasCost"> & {
   /** Unix milliseconds. */
   concludedAt: number;
-  /** False where its payments turned out to have been made by a transaction of another txNonce, which `hash` names. */
+  /** False if a transaction with another txNonce, named by `hash`, turned out to have made the payments. */
   hasThisTxNonce: boolean;
 };
 
-/** A part of an account's txNonces, both bounds optional, and how many of them at most. */
+/** A range of an account's txNonces. Both bounds are optional; at most `limit` are returned. */
 export type TxNonceRange = { from?: number; below?: number; limit: number };

@@ -6,14 +6,14 @@ import type { ClaimRequest, Claims } from "./ledger.ts";
 import { type AttemptsTable, attemptStates, type LedgerTables, lowerCase } from "./rows.ts";
 
 /*
- * The txNonces of operators and recoverers: which is next, how one is taken, given back and closed. The locks below say
- * what has to be locked first.
+ * The txNonces of operators and recoverers: reading the next one, taking it, giving it back and closing it. The
+ * comment on locks below says what must be locked first.
  */
 
-/** An account that sends transactions, on one chain. */
+/** An account that sends transactions on one chain. */
 export type Sender = { chainId: number; address: Address };
 
-/** Selects the settlements that a transaction makes, by its txNonce. */
+/** Selects the settlements carried by an attempt, which share its txNonce. */
 export function settlementsOf({ selectFrom }: ExpressionBuilder<LedgerTables, "attempts">) {
   return selectFrom("settlements")
     .select("settlements.id")
@@ -22,7 +22,7 @@ export function settlementsOf({ selectFrom }: ExpressionBuilder<LedgerTables, "a
     .whereRef("settlements.tx_nonce", "=", "attempts.tx_nonce");
 }
 
-/** Sets the first txNonce of an account. One that is known is moved up where `movesUp` says so, and never back. */
+/** Sets the first txNonce of an account. A known account is only moved up, and only if `movesUp` is set. */
 export async function introduceSender(
   db: Kysely<LedgerTables>,
   { chainId, address }: Sender,
@@ -45,7 +45,7 @@ export async function introduceSender(
   );
 }
 
-/** The txNonce after the last one that was taken; null for an account that was not introduced. */
+/** Returns the txNonce after the last one taken; null for an unknown account. */
 export async function readNextTxNonce(
   db: Kysely<LedgerTables>,
   { chainId, address }: Sender,
@@ -59,12 +59,12 @@ export async function readNextTxNonce(
   return row?.next_tx_nonce ?? null;
 }
 
-/** Takes an account's next txNonce. No other transaction gets it, unless this one is undone or gives it back. */
+/** Takes an account's next txNonce. No other transaction gets it unless this one rolls back or gives it back. */
 export async function takeTxNonce(transaction: Transaction<LedgerTables>, sender: Sender): Promise<number> {
   return takenTxNonce(sender, await taking(transaction, sender).execute());
 }
 
-/** The statement of {@link takeTxNonce}, whose result {@link takenTxNonce} reads. */
+/** Returns the statement of {@link takeTxNonce}; {@link takenTxNonce} reads its result. */
 export function taking(transaction: Transaction<LedgerTables>, { chainId, address }: Sender) {
   return transaction
     .updateTable("operator_nonces")
@@ -82,7 +82,7 @@ export function takenTxNonce(
   return row.next_tx_nonce - 1;
 }
 
-/** Undoes {@link takeTxNonce} within the same transaction: outside of it, the txNonce was never taken. */
+/** Undoes {@link takeTxNonce} within the same transaction, as if the txNonce had never been taken. */
 export async function giveBackTxNonce(
   transaction: Transaction<LedgerTables>,
   sender: Sender,
@@ -91,7 +91,7 @@ export async function giveBackTxNonce(
   await givingBack(transaction, sender, txNonce).execute();
 }
 
-/** The statement of {@link giveBackTxNonce}. */
+/** Returns the statement of {@link giveBackTxNonce}. */
 export function givingBack(
   transaction: Transaction<LedgerTables>,
   { chainId, address }: Sender,
@@ -104,7 +104,7 @@ export function givingBack(
     .where("operator", "=", lowerCase(address));
 }
 
-/** The attempts of some txNonces, in one order: two transactions that lock them must not wait for each other. */
+/** Selects the attempts of some txNonces, in a fixed order so that two transactions that lock them cannot deadlock. */
 export function attemptsOf(
   transaction: Transaction<LedgerTables>,
   { chainId, operator }: { chainId: number; operator: Address },
@@ -115,7 +115,8 @@ export function attemptsOf(
       .selectFrom("attempts")
       .where("chain_id", "=", chainId)
       .where("operator", "=", lowerCase(operator))
-      // In every state: named, because the index has the state before the txNonce, and all that the operator ever sent would be read.
+      // Lists every state, because the index has the state before the txNonce. Without it, all attempts of the
+      // operator would be read.
       .where("state", "in", attemptStates)
       .where("tx_nonce", "in", txNonces)
       .orderBy("tx_nonce")
@@ -123,7 +124,7 @@ export function attemptsOf(
   );
 }
 
-/** None of a txNonce's attempts can be mined any more, except the one that was; null where it was none of them. */
+/** Closes a txNonce: `mined` is its mined attempt, or null if none was mined; all others can no longer be. */
 export async function closeTxNonce(
   transaction: Transaction<LedgerTables>,
   closed: { chainId: number; operator: Address; txNonce: number },
@@ -132,7 +133,7 @@ export async function closeTxNonce(
   await closing(transaction, closed, mined).execute();
 }
 
-/** The statement of {@link closeTxNonce}. */
+/** Returns the statement of {@link closeTxNonce}. */
 export function closing(
   transaction: Transaction<LedgerTables>,
   { chainId, operator, txNonce }: { chainId: number; operator: Address; txNonce: number },
@@ -155,12 +156,12 @@ export function closing(
 }
 
 /*
- * Rows that stand for a decision. A transaction that decides locks the row first; from then on every other one that
- * does the same waits until this one has ended, and then sees what it has done. Locked in this order: first the
- * operator, then the accounts, or the attempts of a txNonce.
+ * Locks: some rows guard a decision. A transaction locks such a row before it decides; others that lock it wait until
+ * that transaction ends, and then see what it did. The order of locking: first the operator, then the accounts, or the
+ * attempts of a txNonce.
  */
 
-/** Locks all that is known of an operator's txNonces: which are open, and their settlements. */
+/** Locks everything about an operator's txNonces: which ones are open, and their settlements. */
 export async function lockOperator(
   transaction: Transaction<LedgerTables>,
   operator: { chainId: number; operator: Address },
@@ -168,7 +169,7 @@ export async function lockOperator(
   await lockingOperator(transaction, operator).execute();
 }
 
-/** The statement of {@link lockOperator}. */
+/** Returns the statement of {@link lockOperator}. */
 export function lockingOperator(
   transaction: Transaction<LedgerTables>,
   operator: { chainId: number; operator: Address },
@@ -177,9 +178,9 @@ export function lockingOperator(
 }
 
 /**
- * The statements that lock txNonces of an operator which are to be concluded. Other txNonces may be concluded, and new
- * ones taken, meanwhile: an UPDATE that leaves the key alone, as the one which takes a txNonce, goes well with a KEY
- * SHARE. What locks the operator waits.
+ * Returns the statements that lock some of an operator's txNonces to conclude them. Meanwhile other txNonces can be
+ * concluded and new ones taken: KEY SHARE does not block an UPDATE that leaves the key alone, such as the one that
+ * takes a txNonce. A transaction that locks the operator waits.
  */
 export function lockingTxNonces(
   transaction: Transaction<LedgerTables>,
@@ -203,7 +204,7 @@ function selectingOperator(
     .where("operator", "=", lowerCase(operator));
 }
 
-/** The statement that locks what the balances of the requests' payers back, which other operators may claim from too. */
+/** Returns the statement that locks the accounts of the requests' payers, which other operators may claim from too. */
 export function lockingAccounts(
   transaction: Transaction<LedgerTables>,
   requests: readonly ClaimRequest[],
@@ -215,7 +216,7 @@ export function lockingAccounts(
       return [`${row.asset} ${row.payer}`, row] as const;
     }),
   );
-  // In one order everywhere: two transactions must not wait for each other.
+  // Always in the same order, so that two transactions cannot deadlock.
   const inOrder = [...accounts].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row);
   return transaction
     .insertInto("accounts")
@@ -227,7 +228,7 @@ export function lockingAccounts(
     );
 }
 
-/** Makes the part of {@link Claims} that people change by hand. */
+/** Implements the manual changes among {@link Claims}. */
 export function createOperatorChanges(
   db: Kysely<LedgerTables>,
   now: () => number,

@@ -30,20 +30,20 @@ const changes = {
   revoke: selector("revokeRole(bytes32,address)"),
 };
 
-/** Grants an account the role of an operator, or revokes it. For the admin. */
+/** Encodes the call that grants or revokes an account's operator role. Only the admin can make it. */
 export function encodeOperatorChange(change: "grant" | "revoke", account: Address): Hex {
   return `${changes[change]}${roles.operator.slice(2)}${addressWord(account)}`;
 }
 
 /**
- * The code at the address of the facilitator contract. `former` is an earlier version that lacks functions of this one; a
- * version that lacks none is `ours`.
+ * The code at the address of the facilitator contract. `former` is an earlier version that lacks functions of this
+ * one; an earlier version that lacks none counts as `ours`.
  */
 export type ContractCode = "none" | "ours" | "former" | "other";
 
 export type Membership = { role: Role; account: Address };
 
-/** The memberships that accounts should have. */
+/** Returns the memberships that accounts should have. */
 export function membershipsOf(accounts: {
   operators: readonly Address[];
   recoverer: Address | undefined;
@@ -57,14 +57,14 @@ export function membershipsOf(accounts: {
   ];
 }
 
-/** The facilitator contract as it stands on a chain. What it does not answer to is undefined. */
+/** The facilitator contract's state on a chain. Undefined if it did not answer a call. */
 export type ContractState = {
   code: ContractCode;
   admin: Address | undefined;
-  /** Seconds before a transfer of the admin role can be accepted. */
+  /** The delay before a transfer of the admin role can be accepted, in seconds. */
   adminDelay: number | undefined;
   paused: boolean | undefined;
-  /** True if each of the memberships that were asked about holds, in their order. */
+  /** The requested memberships, in order; `holds` is true if the account has the role. */
   memberships: readonly (Membership & { holds: boolean | undefined })[];
 };
 
@@ -79,7 +79,7 @@ export async function readContract(
   return readContractState(await rpc.ask(contractCalls(address, memberships)), memberships);
 }
 
-/** The calls whose answers {@link readContractState} reads. */
+/** Returns the calls whose results {@link readContractState} parses. */
 export function contractCalls(address: Address, memberships: readonly Membership[]): readonly RpcCall[] {
   const probes = [
     ...views.map((data) => ({ target: address, data })),
@@ -120,19 +120,18 @@ function readCode(code: Hex): ContractCode {
   return former.isComplete ? "ours" : "former";
 }
 
-/** An account that is to become an operator, or to be one no longer. */
 export type RoleChange = { change: "grant" | "revoke"; account: Address };
 
-/** A change with the call that makes it; undefined where it is so already. */
+/** A change with the call that makes it; undefined if nothing is left to change. */
 export type PlannedChange = RoleChange & { call: ContractCall | undefined };
 
-/** The changes of operators that are asked for, and what is still to be done for each. */
+/** The requested changes of operators, with what is left to do for each. */
 export type OperatorPlan = { contract: Address; admin: Address; changes: readonly PlannedChange[] };
 
 /**
- * Finds out which changes of operators are still to be made.
+ * Plans the changes of operators that are still to be made.
  *
- * @throws KitError when there is no contract of ours at the address
+ * @throws KitError when there is no facilitator contract at the address
  */
 export async function planOperatorChanges(
   { rpc, network }: OnChain,

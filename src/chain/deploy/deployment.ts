@@ -14,21 +14,21 @@ import { type ContractState, membershipsOf, readContract } from "./contract-stat
 import { type OnChain, requireCreate2Deployer } from "./endpoints.ts";
 import { type PricedTransaction, priceTransaction, sendTransaction } from "./priced-transaction.ts";
 
-/** The constructor's arguments, on which the contract's address depends. */
+/** The constructor's arguments, which determine the contract's address. */
 export type DeploymentArguments = {
   /** Grants and revokes roles, and announces rescues. */
   admin: Address;
-  /** Seconds before a transfer of the admin role can be accepted. */
+  /** The delay before a transfer of the admin role can be accepted, in seconds. */
   adminDelay: number;
-  /** Accounts that may settle. Their order does not matter. */
+  /** Accounts that may settle, in any order. */
   operators: readonly Address[];
-  /** May forward authorizations that others submitted; undefined when there is none. */
+  /** May forward authorizations that others submitted; undefined for none. */
   recoverer: Address | undefined;
-  /** May pause; undefined when there is none. */
+  /** May pause; undefined for none. */
   pauser: Address | undefined;
 };
 
-/** A deployment as it would be, on every network of a tier. */
+/** A planned deployment, which is the same on every network of a tier. */
 export type Deployment = {
   tier: NetworkTier;
   arguments: DeploymentArguments;
@@ -40,7 +40,7 @@ export type Deployment = {
   call: { to: Address; data: Hex };
 };
 
-/** One for each tier, so that the same arguments give the tiers different addresses. */
+/** One per tier, so that the same arguments give different addresses on each. */
 const salts: Readonly<Record<NetworkTier, Hex>> = {
   mainnet: keccak256Text("x402-facilitator-kit facilitator: mainnet"),
   testnet: keccak256Text("x402-facilitator-kit facilitator: testnet"),
@@ -55,7 +55,7 @@ export function planDeployment(tier: NetworkTier, given: DeploymentArguments): D
   return {
     tier,
     arguments: sorted,
-    // When it is asked for: hashing the code takes a young process 10 ms.
+    // Lazy, because hashing the code takes 10 ms in a process that has just started.
     get address() {
       return create2Address(salt, initCode);
     },
@@ -68,8 +68,8 @@ export function planDeployment(tier: NetworkTier, given: DeploymentArguments): D
 const noAccount: Address = `0x${"0".repeat(40)}`;
 
 /**
- * `X402Facilitator(adminDelay, admin, operators, recoverer, pauser)`. Encoded by hand, which a test compares with viem:
- * viem's encoder takes 100 ms to import, a tenth of the start of the local chains.
+ * `X402Facilitator(adminDelay, admin, operators, recoverer, pauser)`. Encoded by hand, and compared with viem in a
+ * test: viem's encoder takes 100 ms to import, a tenth of the start of the local chains.
  */
 function encodeInitCode(given: DeploymentArguments): Hex {
   const { admin, adminDelay, operators, recoverer = noAccount, pauser = noAccount } = given;
@@ -85,7 +85,7 @@ function encodeInitCode(given: DeploymentArguments): Hex {
   return `${x402FacilitatorBytecode}${words.join("")}`;
 }
 
-/** The known networks that share an address with the given one. */
+/** Returns the other known networks that share an address with the given one. */
 export function siblingsOf(
   { name, tier }: Pick<Network, "name" | "tier">,
   known: NetworkRegistry = builtInNetworks,
@@ -93,13 +93,13 @@ export function siblingsOf(
   return known.all.filter((other) => other.name !== name && other.tier === tier).map((other) => other.name);
 }
 
-/** The plan of a deployment on one chain: nothing, because it exists, or one transaction. */
+/** The plan of a deployment on one chain: nothing if it exists, otherwise one transaction. */
 export type DeploymentPlan =
   | { state: "in place"; contract: ContractState }
   | { state: "missing"; transaction: PricedTransaction };
 
 /**
- * Finds out what there is to do for a deployment.
+ * Plans what is left to do for a deployment.
  *
  * @throws KitError when it cannot be done on this chain
  */
@@ -118,7 +118,7 @@ export async function prepareDeployment(
 }
 
 /**
- * Deploys the contract, and makes sure that it is there and as it was planned.
+ * Deploys the contract, and requires that it is there as planned.
  *
  * @throws KitError when it is not
  */

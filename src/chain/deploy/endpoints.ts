@@ -8,14 +8,14 @@ import { chainIdCall } from "../rpc/calls.ts";
 import { createHttpRpc } from "../rpc/http-rpc.ts";
 import { describeError, type Rpc, type RpcAnswer, type RpcReader } from "../rpc/rpc.ts";
 
-/** A client for each RPC URL of a network by itself, none standing in for another. */
+/** Opens a separate client for each RPC URL of a network, without failover. */
 export function openEndpoints(network: Network & Pick<NetworkConfig, "rpcUrls">): readonly Rpc[] {
   const { name, chainId, rpcUrls } = network;
   return rpcUrls.map((url) => createHttpRpc({ network: name, chainId, urls: [url] }));
 }
 
 /**
- * The first RPC endpoint that answers. What is sent and what is then looked for should meet at the same node.
+ * Returns the first RPC endpoint that answers. A transaction should be looked up at the node it was sent to.
  *
  * @throws KitError when it serves another chain, or none answers
  */
@@ -34,7 +34,7 @@ export async function chooseEndpoint(network: Network & Pick<NetworkConfig, "rpc
 }
 
 /**
- * Makes sure that an RPC serves a network, before anything is sent to it.
+ * Requires that an RPC serves a network, before anything is sent to it.
  *
  * @throws KitError when it serves another
  */
@@ -49,9 +49,9 @@ export async function requireNetwork(rpc: RpcReader, { name, chainId }: Network)
 }
 
 /**
- * Makes sure that the CREATE2 deployer is what it should be.
+ * Requires that the chain has the CREATE2 deployer with the expected code.
  *
- * @throws KitError that says how it gets there
+ * @throws KitError that says how to get it there
  */
 export async function requireCreate2Deployer(rpc: RpcReader, { name }: Network): Promise<void> {
   const [answer] = await rpc.ask([{ method: "eth_getCode", params: [create2Deployer, "latest"] }]);
@@ -64,7 +64,7 @@ export async function requireCreate2Deployer(rpc: RpcReader, { name }: Network):
 }
 
 /**
- * Reads a node's answer with a reader that gives undefined for what it cannot read.
+ * Parses a node's answer; `read` returns undefined if it cannot.
  *
  * @throws UndeterminedError when the node refused, or answered something else
  */
@@ -81,14 +81,14 @@ export function expectAnswer<T>(
   return value;
 }
 
-/** Why something went wrong, in one line for an operator. Errors of the chain name no URL. */
+/** Explains a failure in one line for an operator. Errors of the chain contain no URL. */
 export function explainFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = causeOf(error);
   return cause === error.message ? cause : `${error.message.replace(/; try again$/, "")}: ${cause}`;
 }
 
-/** The cause alone, without the message that was made of it for the caller. */
+/** Returns the message of the cause, without the wrapper made for the caller. */
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error instanceof KitError && error.cause instanceof Error ? error.cause.message : error.message;

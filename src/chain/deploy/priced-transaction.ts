@@ -11,22 +11,22 @@ import { expectAnswer, type OnChain } from "./endpoints.ts";
 
 export type ContractCall = { to: Address; data: Hex };
 
-/** A transaction with what it will cost, in wei, by the price of gas now: with the tip that the node suggests. */
+/** A transaction with its cost, in wei, at the current gas price with the tip that the node suggests. */
 export type PricedTransaction = ContractCall & {
-  /** The gas that the node estimates. */
+  /** The node's estimate. */
   gas: bigint;
   gasLimit: bigint;
-  /** `fees` is what it offers; `perGas`, what it pays as long as the base fee stays where it is. */
+  /** `fees` is the offer; `perGas` is the price paid as long as the base fee does not change. */
   price: { fees: Fees; perGas: bigint };
   expectedCost: bigint;
   highestCost: bigint;
 };
 
-/** How long to wait for a transaction to be mined, milliseconds. */
+/** How long to wait for a transaction to be mined, in milliseconds. */
 const timeoutMs = 180_000;
 
 /**
- * Asks what a transaction would cost.
+ * Estimates the cost of a transaction.
  *
  * @throws KitError when it would revert
  */
@@ -62,7 +62,7 @@ export async function priceTransaction(
   };
 }
 
-/** An account's native balance, in wei. */
+/** Returns an account's native balance, in wei. */
 export async function readBalance(rpc: RpcReader, account: Address): Promise<bigint> {
   const [balance] = await rpc.ask([nativeBalanceCall(account)]);
   return expectAnswer("the balance of the account", balance, readQuantity);
@@ -71,8 +71,8 @@ export async function readBalance(rpc: RpcReader, account: Address): Promise<big
 /**
  * Sends a transaction and waits until it is mined.
  *
- * @throws KitError when it cannot be sent, reverts, or is not mined in time; once it may have been sent, with its hash.
- * The reason of `signal` when that aborts before.
+ * @throws KitError when it cannot be sent, reverts, or is not mined in time; once it may have been sent, with its
+ * hash. The reason of `signal` if that aborts before sending.
  */
 export async function sendTransaction(
   { rpc, network }: OnChain,
@@ -118,7 +118,7 @@ export async function sendTransaction(
   return receipt;
 }
 
-/** Sends a signed transaction. That a node refuses it, or does not answer, is no proof that it does not have it. */
+/** Sends a signed transaction. A refusal or a missing answer does not prove that the node does not have it. */
 async function broadcast(rpc: RpcReader, raw: Hex, hash: Hex): Promise<void> {
   const [sent] = await askIfReachable(rpc, { method: "eth_sendRawTransaction", params: [raw] });
   if (sent?.error === undefined) return;
@@ -144,7 +144,7 @@ async function waitForReceipt({ rpc, network }: OnChain, hash: Hex, signal: Abor
   });
 }
 
-/** Nothing where the node does not answer: what was sent must be followed up all the same. */
+/** Returns an empty list if the node does not answer, because what was sent must be followed up anyway. */
 async function askIfReachable(rpc: RpcReader, call: RpcCall): Promise<readonly RpcAnswer[]> {
   try {
     return await rpc.ask([call]);

@@ -4,7 +4,7 @@ import { membersOf } from "../../util/json.ts";
 import { createLocalRpc, type LocalRpc, RpcRefusal } from "./local-rpc.ts";
 import type { RpcAnswer, RpcCall } from "./rpc.ts";
 
-/** The newest block, whose time is the chain's time. */
+/** The newest block. Its time is the chain's time. */
 export type Head = {
   number: bigint;
   /** Unix seconds. */
@@ -14,7 +14,7 @@ export type Head = {
 };
 
 /*
- * Each call is one object, so that questions that share a request ask for it once.
+ * Each call is a single shared object, so that it is sent once in a request shared by several callers.
  */
 
 export const headCall: RpcCall = { method: "eth_getBlockByNumber", params: ["latest", false] };
@@ -25,18 +25,18 @@ export function nativeBalanceCall(account: Address): RpcCall {
   return { method: "eth_getBalance", params: [account, "latest"] };
 }
 
-/** Asks for the number of an account's transactions, by default of those that are mined. */
+/** Asks for the number of an account's transactions, by default the mined ones. */
 export function transactionCountCall(account: Address, block: "latest" | "pending" = "latest"): RpcCall {
   return { method: "eth_getTransactionCount", params: [account, block] };
 }
 
-/** Reads a number that is no larger than a program can count; undefined when it is none. */
+/** Parses a quantity as a safe integer; undefined if it is not one. */
 export function readSafeInteger(result: unknown): number | undefined {
   const value = Number(readQuantity(result) ?? Number.NaN);
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Reads a block as a head; undefined when it is none. */
+/** Parses a block; undefined if it is invalid. */
 export function readHead(block: unknown): Head | undefined {
   const fields = membersOf(block);
   const number = readQuantity(fields.number);
@@ -47,10 +47,10 @@ export function readHead(block: unknown): Head | undefined {
 }
 
 /**
- * The time of a local node's newest block, in unix seconds.
+ * Returns the time of a local node's newest block, in unix seconds.
  *
- * @param name what errors call the node: `base`, or its URL
- * @throws {KitError} when the node cannot be asked, or has no block
+ * @param name the node's name in errors: `base`, or its URL
+ * @throws {KitError} when the node does not answer, or has no block
  */
 export async function readHeadTime(node: Pick<LocalRpc, "request">, name: string): Promise<bigint> {
   const block = await node.request("eth_getBlockByNumber", "latest", false);
@@ -59,7 +59,7 @@ export async function readHeadTime(node: Pick<LocalRpc, "request">, name: string
   return timestamp;
 }
 
-/** Asks a node single calls; what it refuses is an answer, too. */
+/** Sends a single call to a node; an error of the node is an answer too. */
 export type AskNode = (method: string, ...params: readonly unknown[]) => Promise<RpcAnswer>;
 
 export function askNode(rpcUrl: string): AskNode {

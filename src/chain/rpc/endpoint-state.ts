@@ -1,17 +1,17 @@
 import type { Hex } from "../../protocol/hex.ts";
 
 /**
- * Why an HTTP request to an endpoint gave nothing that could be used.
+ * Why an HTTP request to an endpoint failed.
  *
- * - `timeout`: no answer in time
- * - `connection`: refused, reset, broken off, no such host, a bad certificate
- * - `http_3xx`, `http_4xx`, `http_5xx`: another status than 200
- * - `rate_limited`: HTTP 429, or one of the JSON-RPC errors that mean the same
+ * - `timeout`: no response in time
+ * - `connection`: refused, reset, closed early, unknown host, or a bad certificate
+ * - `http_3xx`, `http_4xx`, `http_5xx`: a status other than 200
+ * - `rate_limited`: HTTP 429, or an equivalent JSON-RPC error
  * - `refused`: one JSON-RPC error for all calls
- * - `too_large`: HTTP 413; says nothing of the endpoint's health
- * - `malformed`: not an answer to what was asked
+ * - `too_large`: HTTP 413; unrelated to the endpoint's health
+ * - `malformed`: not a response to the request
  * - `wrong_chain`: it serves another chain than the network's
- * - `lagging`: its newest block is too far behind the newest that any endpoint showed
+ * - `lagging`: its newest block is too far behind the newest seen at any endpoint
  */
 export type EndpointError =
   | "timeout"
@@ -25,16 +25,16 @@ export type EndpointError =
   | "lagging";
 
 /**
- * How an endpoint is.
+ * The health of an endpoint.
  *
  * | state | meaning | asked |
  * |---|---|---|
- * | untried | nothing came back from it yet | by its place in the order |
- * | healthy | its last answer was good | by its place in the order |
- * | slow | its answers take several times as long as another's | after all of those |
+ * | untried | no response yet | by its position in the order |
+ * | healthy | its last response was good | by its position in the order |
+ * | slow | its responses take several times as long as another's | after all of those |
  * | lagging | it is blocks behind | last; its answers count only once it has caught up |
  * | failing | its last request failed | last |
- * | rate_limited | it wants fewer requests | last, and not before the time it named |
+ * | rate_limited | it demands fewer requests | last, and not before the time it named |
  * | wrong_chain | it serves another chain | never, until a probe finds it on the right one |
  */
 export type EndpointHealth =
@@ -49,31 +49,31 @@ export type EndpointHealth =
 /** The purpose of a request to an endpoint: reads, a broadcast, or a health check. */
 export type Purpose = "read" | "send" | "probe";
 
-/** A call as observers see it; `about` is that of `RpcCall`. */
+/** A call as observers see it; for `about`, see `RpcCall`. */
 export type ObservedCall = { readonly method: string; readonly about?: Hex | undefined };
 
-/** One HTTP request to an endpoint, once it is over. */
+/** A finished HTTP request to an endpoint. */
 export type RpcExchange = {
-  /** Its place in the configuration: "1" is the most preferred. */
+  /** Its position in the configuration; "1" is the most preferred. */
   endpoint: string;
   purpose: Purpose;
-  /** Of the calls of the batch, in order. */
+  /** The methods of the calls in the batch, in order. */
   methods: readonly string[];
-  /** The same by who asked: the calls of one `ask` or `send` each. */
+  /** The calls grouped by `ask` or `send`. */
   questions: readonly (readonly ObservedCall[])[];
   durationMs: number;
-  /** Undefined when the answer was used. */
+  /** Undefined if the response was used. */
   error: EndpointError | undefined;
 };
 
-/** Called as it happens, for histograms and logs. Must not throw. */
+/** Called for each request as it ends, for histograms and logs. Must not throw. */
 export type RpcObserver = { exchanged?(exchange: RpcExchange): void };
 
-/** Why a request to an endpoint gave nothing usable. Its message names no address: RPC URLs hold API keys. */
+/** Why a request to an endpoint failed. Its message contains no address, because RPC URLs hold API keys. */
 export class EndpointFailure {
   readonly kind: EndpointError;
   readonly message: string;
-  /** How long the endpoint asked to be left alone, in milliseconds. */
+  /** How long the endpoint asked for a pause, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(kind: EndpointError, message: string, retryAfterMs?: number | undefined) {
@@ -83,38 +83,37 @@ export class EndpointFailure {
   }
 }
 
-/** The remembered facts about an endpoint, to decide when it is asked. Times are milliseconds of one clock. */
+/** The facts about an endpoint that decide when it is asked. All times are milliseconds of one clock. */
 export type EndpointState = {
   readonly health: EndpointHealth;
-  /** The problem, in a few words without secrets; undefined while nothing worse is than that it is slow. */
+  /** The problem, in a few words without secrets; undefined if it is at worst slow. */
   readonly detail: string | undefined;
-  /** When it is worth asking again whether it has recovered. */
+  /** When to check if it has recovered. */
   readonly pausedUntil: number;
-  /** When it failed last; lagging is no failure. */
+  /** The time of the last failure; lagging does not count as one. */
   readonly failedAt: number;
-  /** Until when it asked to be left alone. Never further away than the longest pause. */
+  /** The end of the pause it asked for, limited to the longest pause. */
   readonly retryAt: number;
-  /** A request sent at `sentAt` was answered well. */
+  /** Records a good response to a request sent at `sentAt`. */
   passed(sentAt: number): void;
-  /** A request sent at `sentAt` was not. */
+  /** Records the failure of a request sent at `sentAt`. */
   failed(failure: EndpointFailure, sentAt: number): void;
-  /** Notes whether it is slow. */
   setSlow(slow: boolean): void;
 };
 
 export type EndpointStateOptions = {
   now: () => number;
-  /** The pause after a failure; it doubles with each one that follows. */
+  /** The pause after a failure; it doubles with each consecutive one. */
   firstPauseMs: number;
   /** The longest pause, whatever the endpoint asks for. */
   longestPauseMs: number;
 };
 
 /**
- * The health of one endpoint ({@link EndpointHealth} has the table of states).
+ * Creates the health state of one endpoint; see the table of states at {@link EndpointHealth}.
  *
- * One good answer brings it back. The pause that its next failure costs shrinks only after it has been well for as
- * long as the longest pause: an endpoint that answers probes and fails at everything else is soon left alone.
+ * One good response brings it back. The pause after its next failure only resets once it has been well for the longest
+ * pause, so an endpoint that answers probes but fails at everything else is soon paused for long.
  */
 export function createEndpointState(options: EndpointStateOptions): EndpointState {
   const { now, firstPauseMs, longestPauseMs } = options;
@@ -135,7 +134,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
     return isSlow ? "slow" : "healthy";
   }
 
-  /** Makes a change, and notes when the health became another one. */
+  /** Applies a change, and records the time if the health is different afterwards. */
   function change(make: () => void): void {
     const before = health();
     make();
@@ -161,7 +160,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
 
     passed(sentAt) {
       if (tried && trouble === undefined) return;
-      // A request that was under way when the trouble began says nothing about its end.
+      // A request that was already running when the trouble began does not show its end.
       if (trouble !== undefined && sentAt < since) return;
       if (trouble !== undefined) recoveredAt = now();
       change(() => {
@@ -174,7 +173,7 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
 
     failed({ kind, message, retryAfterMs }, sentAt) {
       const time = now();
-      // What was under way before it recovered says nothing of what came after.
+      // A request from before the recovery says nothing about the time after it.
       if (trouble === undefined && sentAt < recoveredAt) return;
       if (trouble === undefined && time - recoveredAt >= longestPauseMs) failures = 0;
       change(() => {
@@ -182,10 +181,10 @@ export function createEndpointState(options: EndpointStateOptions): EndpointStat
         trouble = hasOwnState ? kind : "failing";
         detail = message;
       });
-      // Nothing is wrong with one that lags: it is asked how far it is at the usual pace.
+      // A lagging endpoint is not broken; it keeps being probed at the usual pace.
       if (kind === "lagging") return;
       failedAt = time;
-      // Requests that fail together are one failure.
+      // Requests that fail together count as one failure.
       if (time >= pausedUntil) pausedUntil = time + Math.min(firstPauseMs * 2 ** failures++, longestPauseMs);
       if (retryAfterMs === undefined) return;
       retryAt = Math.max(retryAt, time + Math.min(retryAfterMs, longestPauseMs));

@@ -21,26 +21,26 @@ import {
 /** The answers to the calls of one batch. */
 export type Answers = ReadonlyMap<RpcCall, EndpointAnswer>;
 
-/** How soon an endpoint is asked: the lower, the sooner. */
+/** The order in which endpoints are asked, lowest first. */
 const ranks = { well: 0, slow: 1, unwell: 2, rateLimited: 3 } as const;
 
-/** One URL of a network: talks to it, checks what it answers, and keeps what is known of it. */
+/** One URL of a network: sends requests to it, checks its responses and tracks its state. */
 export type Endpoint = {
   readonly label: string;
   readonly state: EndpointState;
-  /** How soon it is asked: the lower, the sooner. Undefined for one that must not be asked. */
+  /** Lower ranks are asked first. Undefined if it must not be asked. */
   readonly rank: number | undefined;
-  /** Milliseconds for which it still wants to be left alone; 0 or less when it does not. */
+  /** The milliseconds left of the pause it asked for; 0 or less if there is none. */
   readonly retryAfterMs: number;
-  /** Never throws; `timeoutMs` is for when less time than usual may be taken. */
+  /** Never throws; `timeoutMs` shortens the usual timeout. */
   read(
     purpose: "read" | "probe",
     questions: readonly Question[],
     timeoutMs?: number,
   ): Promise<Answers | EndpointFailure>;
-  /** Sends the batches one after the other; undefined when all of them were answered. Never throws. */
+  /** Sends the batches one by one; returns undefined if all of them were answered. Never throws. */
   send(batches: readonly Question[], timeoutMs?: number): Promise<EndpointFailure | undefined>;
-  /** Ends what is under way, and every connection. */
+  /** Ends running requests and closes all connections. */
   close(): void;
 };
 
@@ -51,44 +51,44 @@ export type EndpointOptions = {
   firstPauseMs: number;
   longestPauseMs: number;
   now: () => number;
-  /** Removes what must not be shown from a provider's words. */
+  /** Removes secrets from a provider's error texts. */
   redact: (text: string) => string;
-  /** The expectations for its answers; undefined for a network's only endpoint. */
+  /** The checks of its responses; undefined for a network's only endpoint. */
   expected: { chainId: number; maxLagBlocks: bigint; highest: HighestHead } | undefined;
   observer: RpcObserver;
   onFailure: (endpoint: Endpoint) => void;
 };
 
-/** The highest block that any endpoint of a network showed: what an answer must not fall far behind. */
+/** The highest block seen at any endpoint of a network; responses must not fall far behind it. */
 export type HighestHead = {
-  /** Undefined before anything was seen, and when it was long ago. */
+  /** Undefined if none has been seen yet, or only long ago. */
   number(): bigint | undefined;
   saw(number: bigint): void;
 };
 
-/** The calls added to a batch to check its answers: the newest block and the chain id. */
+/** The number of calls added to a batch to check the response: the newest block and the chain id. */
 export const extraCalls = 2;
 
 const maxResponseBytes = 10_485_760;
 
 /**
- * JSON-RPC codes for "too many requests", which providers give to single calls of a batch: EIP-1474, the HTTP status
- * as Alchemy uses it, QuickNode.
+ * JSON-RPC codes for "too many requests", which providers return for single calls of a batch: EIP-1474, Alchemy (the
+ * HTTP status), QuickNode.
  */
 const rateLimitCodes: ReadonlySet<number | undefined> = new Set([-32005, 429, -32007]);
 
-/** The code of the error that answers a call which is too large by itself: that of HTTP. No node uses it. */
+/** The error code for a call that is too large by itself, taken from HTTP. No node uses it. */
 const tooLargeCode = 413;
 
-/** Returns true if nothing worse is wrong with an endpoint than that it is slow. */
+/** Returns true if an endpoint is healthy, or at worst slow. */
 export function isUsable({ rank }: Endpoint): boolean {
   return rank !== undefined && rank <= ranks.slow;
 }
 
 /**
- * Where there are several endpoints, every read also asks for the newest block, in the same request, and counts only
- * when that block is not far behind the highest one that was seen before the request went out. Until the endpoint
- * has named the right chain, it is asked for that too.
+ * Creates an endpoint. If there are several, every read also requests the newest block, and counts only if that is not
+ * far behind the highest block seen before the request was sent. Until the endpoint has returned the right chain id,
+ * that is requested too.
  */
 export function createEndpoint(options: EndpointOptions): Endpoint {
   const { label, url, now, redact, expected, observer, onFailure } = options;
@@ -98,7 +98,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
   let closed = false;
   const closure = new EndpointFailure("connection", "closed");
 
-  /** One HTTP request. Gives a failure when not every call was answered in time, or `check` finds one. */
+  /** Makes one HTTP request. Fails unless every call is answered in time and `check` finds no problem. */
   async function exchangeOnce(
     calls: readonly RpcCall[],
     questions: readonly Question[],
@@ -113,21 +113,21 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
     observer.exchanged?.({ endpoint: label, purpose, methods, questions, durationMs, error: failure?.kind });
     if (failure === undefined) return answers;
     if (closed) return closure;
-    // The size of a request says nothing of how the endpoint is.
+    // The size of a request is unrelated to the endpoint's health.
     if (failure.kind === "too_large") return failure;
     state.failed(failure, sentAt);
     onFailure(endpoint);
     return failure;
   }
 
-  /** The calls of all questions, each once, behind those that the answers are checked with. */
+  /** Returns the calls of all questions, each once, after those that check the response. */
   function callsOf(questions: readonly Question[]): readonly RpcCall[] {
-    // The checks come first: where a batch must be split, they are answered before anything else.
+    // The checks come first, so that they are answered first if a batch must be split.
     const checks = chainId === expected?.chainId ? [headCall] : [chainIdCall, headCall];
     return [...new Set([...(expected === undefined ? [] : checks), ...questions.flat()])];
   }
 
-  /** The problem with answers to a request that went out when the highest block known was `floor`. */
+  /** Returns the problem with a response, if any; `floor` is the highest block known when the request was sent. */
   function check(answers: Answers, floor: bigint | undefined): EndpointFailure | undefined {
     chainId = readSafeInteger(answers.get(chainIdCall)?.result) ?? chainId;
     const newest = readHead(answers.get(headCall)?.result);
@@ -151,7 +151,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
 
     async read(purpose, questions, timeoutMs) {
       const sentAt = now();
-      // Blocks that others show while this request is under way are not held against it.
+      // Taken before the request: blocks that others show meanwhile do not count against it.
       const floor = expected?.highest.number();
       const answers = await exchange(exchangeOnce, label, callsOf(questions), questions, {
         purpose,
@@ -168,7 +168,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
         const options: ExchangeOptions = { purpose: "send", timeoutMs };
         const answers = await exchange(exchangeOnce, label, batch, [batch], options);
         if (answers instanceof EndpointFailure) return answers;
-        // Another endpoint may take what is too large for this one; the rest has arrived here.
+        // Another endpoint may accept what is too large for this one; the rest has arrived.
         const refused = [...answers.values()].find(({ error }) => error?.code === tooLargeCode);
         if (refused?.error !== undefined) tooLarge = new EndpointFailure("too_large", refused.error.message);
       }
@@ -186,7 +186,7 @@ export function createEndpoint(options: EndpointOptions): Endpoint {
 type ExchangeOptions = {
   purpose: Purpose;
   timeoutMs: number | undefined;
-  /** The problem with answers to everything that was asked. */
+  /** Returns the problem with a complete response, if any. */
   check?: (answers: Answers) => EndpointFailure | undefined;
 };
 
@@ -197,9 +197,9 @@ type ExchangeOnce = (
 ) => Promise<Answers | EndpointFailure>;
 
 /**
- * Asks in one HTTP request, or in several where the endpoint finds one too large (HTTP 413): the calls of a batch
- * belong to different callers, and the size of one is no failure of the others. A single call that is too large by
- * itself is answered with an error of its own.
+ * Sends calls in one HTTP request, or in several if the endpoint finds it too large (HTTP 413): the calls of a batch
+ * belong to different callers, and the size of one must not fail the others. A single call that is too large gets an
+ * error of its own.
  */
 async function exchange(
   exchangeOnce: ExchangeOnce,
@@ -249,7 +249,7 @@ async function request(
   }
 }
 
-/** The problem with the chain that answers show. */
+/** Returns the problem with the chain that a response shows, if any. */
 function judge(
   answers: Answers,
   about: {
@@ -268,7 +268,7 @@ function judge(
   if (chainId !== expected.chainId) {
     return new EndpointFailure("wrong_chain", `serves chain ${chainId}, not ${expected.chainId}`);
   }
-  // A node between two blocks may not know its newest one: nothing is known against its other answers then.
+  // A node between two blocks may not know its newest one; its other answers are fine.
   if (newest === undefined) return undefined;
   const behind = (floor ?? newest.number) - newest.number;
   if (behind > expected.maxLagBlocks) {
@@ -278,11 +278,11 @@ function judge(
   return undefined;
 }
 
-/** One call that was refused for its being one too many spoils the batch. */
+/** A single rate-limited call fails the whole batch. */
 function findRateLimit(answers: Answers): EndpointFailure | undefined {
   for (const [{ method }, { error }] of answers) {
     if (error === undefined || !rateLimitCodes.has(error.code)) continue;
-    // To a question for logs, -32005 also says that there are too many of them.
+    // For eth_getLogs, -32005 can also mean that there are too many logs.
     if (method !== "eth_getLogs") return new EndpointFailure("rate_limited", describeError(error));
   }
   return undefined;

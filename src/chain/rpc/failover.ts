@@ -5,34 +5,34 @@ import { type Answers, createEndpoint, type Endpoint, type HighestHead, isUsable
 import { EndpointFailure, type RpcObserver } from "./endpoint-state.ts";
 import { createRedactor, type Question, type RpcCall } from "./rpc.ts";
 
-/** When an endpoint is passed over for another. For a network's only endpoint `longestPauseMs` alone counts. */
+/** When to switch to another endpoint. For a network's only endpoint, only `longestPauseMs` applies. */
 export type FailoverPace = {
-  /** The longest that a request waits for one endpoint while there is another to ask. */
+  /** The longest wait for one endpoint while there is another. */
   passOverMs: number;
-  /** Between two probes of an endpoint that is not failing. */
+  /** The time between two probes of an endpoint that is not failing. */
   probeMs: number;
-  /** Before a failing endpoint is probed; doubles with each failure that follows. */
+  /** The time until a failing endpoint is probed; doubles with each consecutive failure. */
   firstPauseMs: number;
-  /** The longest that an endpoint is left alone, whatever its Retry-After says. */
+  /** The longest pause of an endpoint, whatever its Retry-After says. */
   longestPauseMs: number;
   /**
-   * How long after a failure an endpoint is not asked by itself. Much shorter than the longest pause: payments wait for its
-   * word, and nobody else can give it.
+   * How long after a failure `readAt` does not ask an endpoint. Much shorter than the longest pause: payments wait for
+   * this endpoint's answer, which no other can replace.
    */
   askAgainMs: number;
-  /** After so long without a question, probing rests until the next one. */
+  /** Probing stops after this time without a request, until the next one. */
   restAfterMs: number;
-  /** An endpoint whose answers take longer than this, and several times as long as another's, is slow. */
+  /** An endpoint is slow if its responses take longer than this, and several times as long as another's. */
   slowMs: number;
-  /** How far an endpoint may be behind the newest block that any showed. */
+  /** How many blocks an endpoint may be behind the newest block seen at any endpoint. */
   maxLagBlocks: bigint;
   /** How long that block is remembered after it was last seen. */
   rememberHeadMs: number;
 };
 
 /**
- * For public and paid endpoints of chains with a block every two seconds: an endpoint ten seconds behind is passed
- * over, which is noticed within ten more, at the price of two cheap calls per endpoint every ten seconds.
+ * For public and paid endpoints of chains with a block every two seconds. An endpoint that is ten seconds behind is
+ * skipped; it takes up to ten more to notice, and costs two cheap calls per endpoint every ten seconds.
  */
 export const usualPace: FailoverPace = {
   passOverMs: 2_500,
@@ -52,22 +52,21 @@ export type FailoverOptions = {
   /** In order of preference. */
   urls: readonly URL[];
   timeoutMs: number;
-  /** Before a failed read is tried again at the only endpoint. */
+  /** The pause before a failed read is retried at the only endpoint. */
   retryDelayMs: number;
   pace: FailoverPace;
   observer: RpcObserver;
 };
 
-/** The longest that a read waits for the end of a Retry-After where there is no other endpoint to ask. */
+/** The longest that a read waits for a Retry-After if there is no other endpoint. */
 const longestWaitMs = 2_000;
 
 /**
- * The endpoints of a network, as one that works while any of them does. Chooses among them: the first in the order of
- * the configuration that is well. What is not well is passed over, and comes back when an answer, mostly to a probe, finds
- * it well again.
+ * Combines the endpoints of a network into one that works as long as any of them does. Uses the first healthy one in the
+ * order of the configuration. Unhealthy ones are skipped until a response, mostly to a probe, shows that they have recovered.
  *
- * A single endpoint is neither checked nor probed: there is nothing to compare it with, every question to it is a
- * probe, and a harness may turn its chain back. Only a rate limit with Retry-After makes it rest.
+ * A single endpoint is neither checked nor probed: there is nothing to compare it with, every request is a probe, and a test
+ * harness may rewind its chain. It only rests for a rate limit with Retry-After.
  */
 export function createFailover(options: FailoverOptions) {
   const { network, chainId, urls, timeoutMs, retryDelayMs, pace, observer } = options;
@@ -75,7 +74,7 @@ export function createFailover(options: FailoverOptions) {
   const now = () => performance.now();
   const closing = new AbortController();
   const redact = createRedactor(urls);
-  /** For one endpoint, while there is another to ask. */
+  /** The timeout for one endpoint while there is another to ask. */
   const passOverMs = Math.min(pace.passOverMs, timeoutMs);
   const highest = createHighestHead(now, pace.rememberHeadMs);
   const endpoints = urls.map((url, index) =>
@@ -99,7 +98,7 @@ export function createFailover(options: FailoverOptions) {
         (await waitFor(only, closing.signal, attempt === 1 ? 0 : retryDelayMs)) ??
         (await only.read("read", questions));
       if (!(answers instanceof EndpointFailure)) return answers;
-      // A node that was given its time gets no second helping.
+      // After a timeout, the node has already used its whole time limit.
       const isLast = attempt === 2 || answers.kind === "timeout" || only.retryAfterMs > longestWaitMs;
       if (isLast) throw undetermined([[only, answers]]);
     }
@@ -121,7 +120,7 @@ export function createFailover(options: FailoverOptions) {
   const undetermined = (failures: readonly Failed[]) => undeterminedBy(failures, { network, endpoints });
 
   return {
-    /** @throws UndeterminedError when none of them gave an answer that can be used. */
+    /** @throws UndeterminedError when no endpoint gave a usable answer. */
     async read(questions: readonly Question[], refused: number): Promise<Answers> {
       prober?.wake();
       const [only] = endpoints;
@@ -129,15 +128,15 @@ export function createFailover(options: FailoverOptions) {
     },
 
     /**
-     * Reads from this endpoint alone.
+     * Reads from this endpoint only.
      *
-     * @throws UndeterminedError when it gave no answer that can be used, and at once soon after it failed.
+     * @throws UndeterminedError when it gave no usable answer, and at once for a short time after a failure.
      */
     async readAt(endpoint: Endpoint, questions: readonly Question[]): Promise<Answers> {
       prober?.wake();
       if (!several) return readFromOnly(endpoint, questions);
       const { state } = endpoint;
-      // The pause of one that comes and goes has grown to a minute, in which it may long be well again.
+      // The pause of an unstable endpoint may have grown to a minute; it may have recovered long before that.
       const askAgainAt = Math.min(state.pausedUntil, state.failedAt + pace.askAgainMs);
       const isLeftAlone = endpoint.rank === undefined || (!isUsable(endpoint) && askAgainAt > now());
       const answers = isLeftAlone
@@ -147,17 +146,17 @@ export function createFailover(options: FailoverOptions) {
       return answers;
     },
 
-    /** All of them: those that may be asked in the order in which a read asks them, then those of another chain. */
+    /** Returns all endpoints: first those that a read may ask, in that order, then those that serve another chain. */
     all: (): readonly Endpoint[] => [...new Set([...routeOf(endpoints), ...endpoints])],
 
     /**
-     * Sends the batches in the given order: to one endpoint at first, and to the next only when it gave no answer. Every
-     * endpoint that sees a payment before it is mined could submit it to the token by itself, and each costs a request.
-     * One that answers and then drops what it got is met by sending everywhere, which is for what has not been mined
-     * after a while. Either way they are the same bytes, of which the chain takes one copy, however many nodes hold it. A
-     * rate limit does not hold up a broadcast: a payment is waiting, and it is one request.
+     * Sends the batches in the given order to one endpoint, and to the next only if it does not answer: every endpoint
+     * that sees a payment before it is mined could submit it to the token by itself, and each costs a request. An
+     * endpoint that answers but drops the transactions is the reason for `everywhere`, used for what is not mined
+     * after a while. All endpoints get the same bytes, which the chain accepts once, however many nodes hold them. A
+     * rate limit does not delay a broadcast, because a payment is waiting and it is only one request.
      *
-     * @throws UndeterminedError when none of the endpoints answered all of them.
+     * @throws UndeterminedError when no endpoint answered all of them.
      */
     async send(batches: readonly Question[], { everywhere }: { everywhere: boolean }): Promise<void> {
       prober?.wake();
@@ -184,24 +183,24 @@ export function createFailover(options: FailoverOptions) {
   };
 }
 
-/** An endpoint that was asked, and what came of it. */
+/** An endpoint, and how its request failed. */
 type Failed = readonly [Endpoint, EndpointFailure];
 
-/** Which endpoints to ask, one after the other. The last ones are hardly worth a try, but better than giving up. */
+/** The endpoints to try, best first. The last ones are unlikely to work, but trying them beats giving up. */
 function routeOf(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   if (endpoints.length <= 1) return endpoints;
   const ranked = endpoints.filter(({ rank }) => rank !== undefined);
   return ranked.sort((a, b) => (a.rank ?? 0) - (b.rank ?? 0));
 }
 
-/** The route for calls that were refused before: once may be chance, then it is another endpoint's turn. */
+/** The order for calls that were refused before. One refusal may be chance; after two, another endpoint comes first. */
 function turnedBy(refused: number, usual: readonly Endpoint[]): readonly Endpoint[] {
   if (refused < 2) return usual;
   const skipped = (refused - 1) % usual.length;
   return [...usual.slice(skipped), ...usual.slice(0, skipped)];
 }
 
-/** Waits, at least `leastMs`, until an endpoint may be read from; a failure, at once, when that takes too long. */
+/** Waits until an endpoint may be read from, at least `leastMs`; returns a failure at once if that takes too long. */
 async function waitFor(
   { retryAfterMs }: Endpoint,
   closing: AbortSignal,
@@ -212,7 +211,7 @@ async function waitFor(
     return new EndpointFailure("rate_limited", `wants to be left alone for another ${seconds} s`);
   }
   const ms = Math.max(retryAfterMs, leastMs);
-  // It rejects when everything is closed, which the next request will notice.
+  // Rejects when everything is closed, which the next request will notice.
   if (ms > 0) await delay(ms, undefined, { signal: closing }).catch(() => {});
   return undefined;
 }
@@ -235,9 +234,9 @@ function undeterminedBy(
 }
 
 /**
- * It never goes down while any endpoint confirms it, so that no answer is based on a chain that is older than that of
- * an answer before. It is forgotten `rememberMs` after it was last seen, because there is a chain that did go back:
- * one that was reset, or rolled back by its operators.
+ * The highest block never decreases while any endpoint confirms it, so that no answer comes from an older chain than
+ * an earlier answer. It is forgotten `rememberMs` after it was last seen, because a chain can go back: if it is reset,
+ * or rolled back by its operators.
  */
 function createHighestHead(now: () => number, rememberMs: number): HighestHead {
   let highest: { number: bigint; seenAt: number } | undefined;
@@ -251,16 +250,16 @@ function createHighestHead(now: () => number, rememberMs: number): HighestHead {
   };
 }
 
-/** A sign of an endpoint's health. */
+/** The calls of a probe. */
 const probeCalls: readonly RpcCall[] = [chainIdCall, headCall];
 
-/** How many times as long as another's the answers of a slow endpoint take. */
+/** A slow endpoint takes this many times as long as another. */
 const slowFactor = 4;
 
 /**
- * Asks every endpoint of a network, now and then, how it is. Each endpoint has a timer of its own, which keeps no
- * process alive. The probe is the same for all of them, so that the time it takes can be compared: what takes several
- * times as long as at another endpoint is slow.
+ * Probes every endpoint of a network from time to time. Each endpoint has its own timer, which does not keep the
+ * process alive. The probe is the same for all, so that response times can be compared: an endpoint that takes several
+ * times as long as another is slow.
  */
 function createProber(options: {
   endpoints: readonly Endpoint[];
@@ -278,7 +277,7 @@ function createProber(options: {
     if (stopped) return;
     const pauseMs = endpoint.state.pausedUntil - now();
     clearTimeout(timers.get(endpoint));
-    // Timers end up to a millisecond early, and what fails within the pause does not lengthen it.
+    // Timers fire up to a millisecond early, and a failure within the pause does not extend it.
     const afterMs = pauseMs > 0 ? Math.ceil(pauseMs) + 1 : usuallyMs;
     timers.set(endpoint, setTimeout(() => void probe(endpoint), afterMs).unref());
   }
@@ -304,17 +303,17 @@ function createProber(options: {
     const others = endpoints.filter((other) => other !== endpoint && isUsable(other));
     const fastestMs = Math.min(...others.map((other) => latencies.get(other) ?? Number.POSITIVE_INFINITY));
     const limitMs = Math.max(pace.slowMs, slowFactor * fastestMs);
-    // Half of what made it slow, so that it does not go to and fro.
+    // Half the limit to become healthy again, so that it does not flap.
     endpoint.state.setSlow(latencyMs > (endpoint.state.health === "slow" ? limitMs / 2 : limitMs));
   }
 
   return {
-    /** A question came in: probing goes on, or begins. */
+    /** Called for each request: starts or continues probing. */
     wake() {
       wokenAt = now();
       for (const endpoint of endpoints) if (!timers.has(endpoint)) schedule(endpoint, 0);
     },
-    /** An endpoint failed: it is probed when its pause is over. */
+    /** Called when an endpoint fails: it is probed after its pause. */
     failed: (endpoint: Endpoint) => schedule(endpoint, pace.probeMs),
     stop() {
       stopped = true;

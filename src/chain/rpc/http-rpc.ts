@@ -9,13 +9,13 @@ type BatchingLimits = Required<
 >;
 
 type BatchingOptions = BatchingLimits & {
-  /** Makes one HTTP request; `refused` is the largest of the questions'. */
+  /** Makes one HTTP request; `refused` is the highest among the questions. */
   read(questions: readonly Question[], refused: number): Promise<Answers>;
 };
 
 /**
- * While so many requests are under way, a further one waits for so many milliseconds, for the end of one of them, or for
- * a full batch: an HTTP request takes as much CPU as the rest of a verify does, and carries a hundred.
+ * While this many requests are in flight, the next one waits up to this many milliseconds for one of them to end, or
+ * for a full batch: an HTTP request costs as much CPU as the rest of a verify, and can carry a hundred.
  */
 const fewInFlight = 2;
 const patienceMs = 5;
@@ -48,14 +48,14 @@ function createBatching(options: BatchingOptions) {
   function schedule(): void {
     if (scheduled) return;
     scheduled = true;
-    // After the sockets that are readable now have been read: requests that arrived together leave together.
+    // Runs after all readable sockets have been read, so that requests that arrived together leave together.
     setImmediate(() => {
       scheduled = false;
       dispatch();
     });
   }
 
-  /** Returns true if what is waiting leaves now; where only its time has not come yet, it does later. */
+  /** Returns true if the queue may be sent now; if it is only too early, schedules it. */
   function mayLeave(): boolean {
     const [oldest] = waiting;
     if (oldest === undefined || inFlight >= maxInFlight) return false;
@@ -81,7 +81,7 @@ function createBatching(options: BatchingOptions) {
     }
   }
 
-  /** The longest-waiting questions that fit in one batch, at least one; a question is never split. */
+  /** Takes the oldest questions that fit in one batch, at least one; a question is never split. */
   function takeBatch(): Waiting[] {
     const tooOld = performance.now() - timeoutMs;
     const batch: Waiting[] = [];
@@ -119,7 +119,7 @@ function createBatching(options: BatchingOptions) {
   }
 
   return {
-    /** @throws UndeterminedError when there was no answer, or none that can be understood. */
+    /** @throws UndeterminedError when there is no answer, or none that can be parsed. */
     async ask(calls: Question, refused: number): Promise<readonly EndpointAnswer[]> {
       const parts = split(calls, options);
       if (parts.length <= 1) return queue(calls, refused);
@@ -133,7 +133,7 @@ function createBatching(options: BatchingOptions) {
       if (closed) throw notSent(network, "the connection was closed");
     },
 
-    /** Ends what waits, undetermined. */
+    /** Rejects everything in the queue as undetermined. */
     close() {
       closed = true;
       clearTimeout(patience);
@@ -142,7 +142,7 @@ function createBatching(options: BatchingOptions) {
   };
 }
 
-/** The calls in as few batches as they fit in, in their order. */
+/** Splits calls into as few batches as possible, in order. */
 function split(calls: Question, { maxBatch, maxBatchBytes }: BatchingLimits): readonly Question[] {
   const batches: RpcCall[][] = [];
   let left = 0;
@@ -168,36 +168,35 @@ function notSent(network: string, why: string): UndeterminedError {
 }
 
 export type HttpRpcOptions = {
-  /** Names the chain in errors; the URLs never appear there. */
+  /** The name of the chain in errors, which never contain the URLs. */
   network: string;
-  /** The expected `eth_chainId`; checked where there are several URLs. */
+  /** The expected `eth_chainId`; only checked if there are several URLs. */
   chainId: number;
   /** In order of preference. */
   urls: readonly [string, ...string[]];
-  /** Milliseconds for one HTTP request, answer included; 10 s by default. */
+  /** The time for one HTTP request including the response, in milliseconds; 10 s by default. */
   timeoutMs?: number;
-  /** Calls in one HTTP request; 100 by default, above which providers refuse batches. */
+  /** Calls per HTTP request; 100 by default, above which providers refuse batches. */
   maxBatch?: number;
-  /** Bytes of calls in one HTTP request, unless a single question has more; nodes refuse requests above 1 MiB or more. */
+  /** Bytes of calls per HTTP request, unless a single question has more; nodes refuse requests above 1 MiB or so. */
   maxBatchBytes?: number;
-  /** HTTP requests for reads at a time; what is asked in the meantime goes out together, see {@link createHttpRpc}. */
+  /** Concurrent HTTP requests for reads; further calls are collected and sent together, see {@link createHttpRpc}. */
   maxInFlight?: number;
-  /** Milliseconds before a failed read is tried again where there is no other node to ask. */
+  /** The pause before a failed read is retried if there is no other node, in milliseconds. */
   retryDelayMs?: number;
-  /** When one of several URLs is passed over; the usual pace where it says nothing. */
+  /** The thresholds for switching between several URLs; the usual ones by default. */
   pace?: Partial<FailoverPace>;
   observer?: RpcObserver;
 };
 
 /**
- * JSON-RPC over HTTP. Reads that are asked at the same time share HTTP requests: in one turn of the event loop
- * always, while two requests are under way for a few milliseconds, and while {@link HttpRpcOptions.maxInFlight} are, until
- * one of them is answered.
+ * JSON-RPC over HTTP. Concurrent reads share HTTP requests: always within one turn of the event loop; for a few
+ * milliseconds while two requests are in flight; and while {@link HttpRpcOptions.maxInFlight} are, until one of them ends.
  *
- * A read that fails is tried once more, or once at every other URL where there are several. A broadcast that gets
- * no answer goes to the next URL, as the same bytes; to a single URL it goes once. A URL that is named twice counts once.
+ * A failed read is retried once, or, with several URLs, once at every other URL. A broadcast without a response goes to
+ * the next URL with the same bytes; a single URL gets it once. A URL that is listed twice counts once.
  *
- * @throws KitError when a URL is none
+ * @throws KitError when a URL is invalid
  */
 export function createHttpRpc(options: HttpRpcOptions): Rpc {
   const {
@@ -217,7 +216,7 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   const failover = createFailover({ network, chainId, urls, timeoutMs, retryDelayMs, pace, observer });
   const limits = { network, timeoutMs, maxBatch, maxBatchBytes, maxInFlight };
   const all = createBatching({ ...limits, read: failover.read });
-  /** Each endpoint by itself, once it was asked for. */
+  /** A separate queue for each endpoint, once it has been used. */
   const single = new Map<Endpoint, ReturnType<typeof createBatching>>();
 
   function batchingOf(endpoint: Endpoint) {
@@ -253,12 +252,12 @@ export function createHttpRpc(options: HttpRpcOptions): Rpc {
   };
 }
 
-/** The same URL twice is one endpoint: it must not count twice. */
+/** The same URL twice is one endpoint, and must count only once. */
 function distinct(urls: readonly URL[]): readonly URL[] {
   return [...new Map(urls.map((url) => [url.href, url])).values()];
 }
 
-/** Node's own error for a bad URL carries the URL, which may hold a key. */
+/** Parses a URL. Node's own error would contain it, and it may hold a key. */
 function readUrl(text: string, name: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) {

@@ -20,27 +20,26 @@ export class RpcRefusal extends KitError {
   }
 }
 
-/** The node was not reached, or did not answer with JSON-RPC. */
+/** The node was not reached, or did not reply with JSON-RPC. */
 export class RpcUnreachable extends KitError {
   override readonly name = "RpcUnreachable";
   override readonly code = "unreachable";
 }
 
-/** JSON-RPC to one local node. Unlike the service's client it repeats nothing and hides nothing. */
+/** JSON-RPC to one local node. Unlike the service's client it retries nothing and hides nothing. */
 export type LocalRpc = {
-  /** The result of one call: data from outside, to be parsed. Throws {@link RpcRefusal}, {@link RpcUnreachable}. */
+  /** Returns the unparsed result of one call. Throws {@link RpcRefusal}, {@link RpcUnreachable}. */
   request(method: string, ...params: readonly unknown[]): Promise<unknown>;
   /**
-   * The results of several calls in one HTTP request, in their order; throws the first error among them. Anvil
-   * begins the calls in order but does not wait for one before it begins the next: calls that build on each other
-   * belong in separate batches.
+   * Returns the results of several calls in one HTTP request, in their order; throws the first error among them. Anvil
+   * starts the calls in order without waiting for each, so calls that depend on each other belong in separate batches.
    */
   batch(calls: readonly LocalCall[]): Promise<readonly unknown[]>;
 };
 
 const usualTimeoutMs = 60_000;
 
-/** Connections by URL: a client may be made for one call, and leaves none of its own open. */
+/** Connections by URL, shared by all clients: a client for a single call leaves no connection of its own open. */
 const connections = createBoundedMap<string, Post>(64);
 
 function connect(url: string): Post {
@@ -50,14 +49,14 @@ function connect(url: string): Post {
     timeoutMs: usualTimeoutMs,
     maxResponseBytes: 64 * 1024 * 1024,
     idleMs: 5_000,
-    // A node resets some of the connections when thousands are opened at once.
+    // A node resets some connections if thousands are opened at once.
     maxConnections: 256,
   });
   connections.set(url, post);
   return post;
 }
 
-/** A JSON-RPC client for a node of this machine. Its idle connections keep no process alive. */
+/** Creates a JSON-RPC client for a node on this machine. Its idle connections do not keep the process alive. */
 export function createLocalRpc(url: string, timeoutMs = usualTimeoutMs): LocalRpc {
   const post = connect(url);
 

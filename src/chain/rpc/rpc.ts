@@ -1,80 +1,79 @@
 import type { Hex } from "../../protocol/hex.ts";
 import { isObject, membersOf } from "../../util/json.ts";
 
-/** One JSON-RPC call. The same object asked by several callers at once goes out once. */
+/** A JSON-RPC call. If several callers send the same object at once, it goes out once. */
 export type RpcCall = {
   readonly method: string;
   readonly params: readonly unknown[];
   /**
-   * The id of the settlement or the hash of the transaction that it is asked for, which observers are told and nodes are
-   * not; undefined where it is for whatever is asked with it.
+   * The settlement's id or the transaction's hash that the call is for. Only observers see it, not nodes. Undefined
+   * for calls that belong to whatever they are sent with.
    */
   readonly about?: Hex | undefined;
 };
 
-/** The calls of one `ask` or `send`: what several callers ask at the same time shares an HTTP request. */
+/** The calls of one `ask` or `send`. Concurrent questions share an HTTP request. */
 export type Question = readonly RpcCall[];
 
-/** The error a node returns instead of a result. `message` is for people; no code reads it. */
+/** The error that a node returns instead of a result. `message` is for people; no code reads it. */
 export type RpcError = { code: number | undefined; message: string; data: unknown };
 
 export type RpcAnswer =
   | { readonly result: unknown; readonly error?: undefined }
   | { readonly result?: undefined; readonly error: RpcError };
 
-/** The same, with the label of the endpoint that gave it, its source. */
+/** An answer with the label of the endpoint that gave it. */
 export type EndpointAnswer = RpcAnswer & { readonly endpoint: string };
 
-/** One endpoint of a network: what it is asked is answered by it, or by none. */
+/** A single endpoint of a network; its calls are answered by it or not at all. */
 export type RpcEndpoint = {
-  /** Its label: its place in the configuration, counted from 1. */
+  /** The label: its position in the configuration, counted from 1. */
   readonly endpoint: string;
   /**
    * Reads, as {@link Rpc.ask} does.
    *
-   * @throws UndeterminedError also, and at once, while the endpoint is left alone after a failure.
+   * @throws UndeterminedError also, and at once, while the endpoint is paused after a failure.
    */
   ask(calls: readonly RpcCall[]): Promise<readonly EndpointAnswer[]>;
 };
 
-/** Reads a chain. */
+/** Reads from a chain. */
 export type RpcReader = {
   /**
-   * Reads. May be repeated, at another node too, and share a request with other callers. Gives the answers in the
-   * order of the calls; an error that a node gives to a single call is an answer here. A caller that cannot use
-   * such an answer asks again and says how many times it was `refused`: from the second time on, other nodes are
-   * asked first.
+   * Reads. The calls may be repeated, even at another node, and share a request with other callers. Returns the
+   * answers in the order of the calls; a node's error for a single call is an answer. A caller that cannot use such an
+   * answer asks again with the number of times it was `refused`: from the second time on, other nodes are asked first.
    *
-   * @throws UndeterminedError when there was no answer, or none that can be understood.
+   * @throws UndeterminedError when there is no answer, or none that can be parsed.
    */
   ask(calls: readonly RpcCall[], refused?: number): Promise<readonly EndpointAnswer[]>;
 };
 
 /**
- * A node, or several that stand in for one another. The calls of one `ask` or `send` always go to the same node and
- * in one HTTP request, as long as they fit in a batch: what they say of the chain belongs together.
+ * A node, or several that stand in for one another. The calls of one `ask` or `send` always go to the same node, and
+ * in one HTTP request if they fit in a batch, so that their answers are consistent.
  */
 export type Rpc = RpcReader & {
   /**
-   * Writes, in the given order. Resolves when a node has answered, whatever it said of the single calls; where one
-   * does not, the next gets the very same calls. With `everywhere` all nodes that are well get them, at once: for
-   * what was sent before, and came to nothing.
+   * Writes, in the given order. Resolves when a node has answered, whatever it says about the single calls; if it does
+   * not answer, the next node gets the very same calls. With `everywhere`, all healthy nodes get them at once, for
+   * transactions that were sent before without success.
    *
    * @throws UndeterminedError when none answered: the calls may or may not have arrived.
    */
   send(calls: readonly RpcCall[], options?: { everywhere?: boolean }): Promise<void>;
-  /** Each endpoint by itself, those first that {@link ask} prefers at the moment; always as many as are configured. */
+  /** Returns each endpoint, in the order that {@link ask} currently prefers; always as many as are configured. */
   endpoints(): readonly RpcEndpoint[];
-  /** Ends what is under way, undetermined, and all that goes on in the background. Nothing can be asked any more. */
+  /** Ends running calls as undetermined, and stops all background work. No calls are possible afterwards. */
   close(): void;
 };
 
-/** JSON-RPC 2.0 batches: writing them, and reading what comes back without trusting any of it. */
+/** JSON-RPC 2.0 batches: writing requests, and parsing responses without trusting them. */
 
-// Never used twice in a process, so that an answer that belongs to another request is noticed.
+// Ids are never reused in a process, so that a response to another request is noticed.
 let nextId = 1;
 
-/** A node that answers a whole batch with one error. */
+/** A node answered a whole batch with one error. */
 export class BatchRefused extends Error {
   override readonly name = "BatchRefused";
   readonly error: RpcError;
@@ -85,7 +84,7 @@ export class BatchRefused extends Error {
   }
 }
 
-/** The method and the parameters of calls as JSON: written once, however often a call is counted and sent. */
+/** The method and parameters of calls as JSON; serialized once, however often a call is measured and sent. */
 const written = new WeakMap<RpcCall, string>();
 
 function writeCall(call: RpcCall): string {
@@ -97,28 +96,26 @@ function writeCall(call: RpcCall): string {
   return text;
 }
 
-/** A batch request: its body, and the id of the first call; the others count up from there. */
+/** Builds a batch request: its body, and the id of the first call; the others count up from there. */
 export function writeBatch(calls: readonly RpcCall[]): { body: string; firstId: number } {
   const firstId = nextId;
   const body = calls.map((call) => `{"jsonrpc":"2.0","id":${nextId++},${writeCall(call)}`);
   return { body: `[${body.join(",")}]`, firstId };
 }
 
-/** Around a call in a batch: the version, an id, a comma. */
+/** The bytes around a call in a batch: the version, an id, a comma. */
 const callEnvelopeBytes = 50;
 
-/** How much a call adds to a batch, in bytes; hardly more than it really is. */
+/** How much a call adds to a batch, in bytes, slightly overestimated. */
 export function sizeOfCall(call: RpcCall): number {
   return writeCall(call).length + callEnvelopeBytes;
 }
 
 /**
- * The answers of a batch, by its calls, every one of them; `endpoint` is the label of who gave them,
- * where there are several.
+ * Parses the answers of a batch, one for each of its calls. `endpoint` is the label of the endpoint that gave them.
  *
- * @throws Error when the text is not a JSON array with exactly one answer to each call. Batches may come back in
- * any order, and some nodes answer a batch with one error object ({@link BatchRefused}): only ids say which answer is
- * whose.
+ * @throws Error when the text is not a JSON array with exactly one answer to each call. Answers may come in any order,
+ * so they are matched by id. Some nodes answer a batch with one error object ({@link BatchRefused}).
  */
 export function readBatch(
   text: string,
@@ -145,7 +142,7 @@ function readArray(text: string): readonly unknown[] {
   try {
     parsed = JSON.parse(text);
   } catch {
-    // The parser's own message quotes the text.
+    // The parser's own message would quote the text.
     throw new Error("answered with malformed JSON");
   }
   if (Array.isArray(parsed)) return parsed;
@@ -155,7 +152,7 @@ function readArray(text: string): readonly unknown[] {
   throw new BatchRefused(readError(error));
 }
 
-/** An error in one line, for operators. */
+/** Describes an error in one line, for operators. */
 export function describeError({ code, message }: RpcError): string {
   return `JSON-RPC error ${code ?? "without code"}: ${message}`;
 }
@@ -174,8 +171,8 @@ function readError(error: unknown): RpcError {
 const shortestSecret = 8;
 
 /**
- * Makes a function that removes what an RPC URL may keep secret (keys in path, query, user or host name) from
- * texts of others, such as a provider's error messages, which sometimes quote the URL.
+ * Creates a function that removes what an RPC URL may keep secret (keys in path, query, user or host name) from
+ * third-party texts, such as a provider's error messages, which sometimes quote the URL.
  */
 export function createRedactor(urls: readonly URL[]): (text: string) => string {
   const secrets = urls

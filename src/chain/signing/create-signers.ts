@@ -11,7 +11,7 @@ import { createRedactor } from "../rpc/rpc.ts";
 import type { Signer } from "./local-signer.ts";
 import { recoverSigner } from "./recover-signer.ts";
 
-/** Signers for the operators of a configuration, in their order. Each kind is loaded when it is used. */
+/** Creates the signers for a configuration's operators, in order. Each kind is loaded on demand. */
 export async function createSigners(operators: Operators): Promise<readonly [Signer, ...Signer[]]> {
   if (operators.kind === "local") {
     const { createLocalSigner } = await import("./local-signer.ts");
@@ -27,19 +27,19 @@ export async function createSigners(operators: Operators): Promise<readonly [Sig
 }
 
 export type RemoteSignerOptions = {
-  /** Where it answers JSON-RPC. A user name and password in it are sent as basic authentication. */
+  /** The JSON-RPC URL. A user name and password in it are sent as basic authentication. */
   url: string;
   address: Address;
-  /** Milliseconds for one answer; 5 s by default. The ledger waits for it, so other payments do as well. */
+  /** The timeout of a request in milliseconds; 5 s by default. The ledger waits for it, and so do other payments. */
   timeoutMs?: number;
 };
 
 /**
- * A signer whose key is elsewhere, behind JSON-RPC `eth_signTransaction`: Web3Signer, a bridge to a key management
- * service, or a node that holds the key.
+ * Creates a signer whose key is elsewhere, behind JSON-RPC `eth_signTransaction`: Web3Signer, a bridge to a key
+ * management service, or a node that holds the key.
  *
- * It is asked to sign, not trusted to: what comes back is used only if it is, byte for byte, the transaction that was
- * asked for, signed by the account. Its URL, which may hold a password, is in no error and no log.
+ * It is asked to sign but not trusted: the result is used only if it is, byte for byte, the requested transaction,
+ * signed by the account. The URL, which may hold a password, appears in no error and no log.
  *
  * @throws KitError, by `signTransaction`, when it does not answer, refuses, or signs anything else
  *
@@ -62,10 +62,10 @@ export function createRemoteSigner({ url, address, timeoutMs = 5_000 }: RemoteSi
   };
 }
 
-/** More than any transaction that we sign takes, twice. */
+/** At least twice the size of any transaction that we sign. */
 const maxResponseBytes = 1_048_576;
 
-/** Most signers give the bytes; nodes give them together with what they decode to. */
+/** Most signers return the bytes; nodes return them together with the decoded transaction. */
 const answerSchema = z.union([
   z.object({ result: z.string() }),
   z.object({ result: z.object({ raw: z.string() }).transform(({ raw }) => raw) }),
@@ -77,8 +77,8 @@ const answerSchema = z.union([
 type Ask = (from: Address, transaction: TransactionFields) => Promise<string>;
 
 /**
- * Makes the function that asks a signer for a signed transaction, and gives what it says: any text. Asked for the same
- * transaction twice it signs the same, so a connection that breaks is tried once more.
+ * Creates the function that requests a signed transaction and returns the signer's text unchecked. A broken connection
+ * is retried once, because signing the same transaction twice gives the same result.
  */
 export function askRemoteSigner({ url, timeoutMs }: { url: string; timeoutMs: number }): Ask {
   const parsed = URL.parse(url);
@@ -109,7 +109,7 @@ export function askRemoteSigner({ url, timeoutMs }: { url: string; timeoutMs: nu
   };
 }
 
-/** The failure, as the rest of a sentence about the signer. */
+/** Returns an error whose message continues a sentence about the signer. */
 function explain(error: unknown): unknown {
   if (!(error instanceof HttpFailure)) return error;
   switch (error.kind) {
@@ -140,10 +140,9 @@ function toParameters(from: Address, transaction: TransactionFields): Record<str
 }
 
 /**
- * Makes sure that a text is the given transaction, without value, signed by the given account; gives it back in lower
- * case.
+ * Requires that a text is the given transaction, without value, signed by the given account; returns it in lower case.
  *
- * @throws Error that says in which respect it is not
+ * @throws Error that says how it differs
  */
 export function checkSignedTransaction(
   text: string,
@@ -168,7 +167,7 @@ export function checkSignedTransaction(
   if (r === undefined || s === undefined || (yParity !== 0 && yParity !== 1)) {
     throw new Error("it answered with a transaction that is not signed");
   }
-  // Whatever else could be in there, such as an access list, is not in ours.
+  // Our transactions have nothing else, such as an access list.
   const unsigned = { type: "eip1559", value: 0n, ...wanted } as const;
   const expected = serializeTransaction(unsigned, { r, s, yParity });
   if (expected.toLowerCase() !== raw) throw new Error("it added something to the transaction");

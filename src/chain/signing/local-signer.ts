@@ -12,16 +12,16 @@ import { KitError } from "../../util/errors.ts";
 import { publicKeyOf, signDigest } from "../../util/secp256k1.ts";
 import type { Fees } from "../fees.ts";
 
-/** Signs with a key of this process, and sends coins too. */
+/** Signs with a key of this process, and can also send coins. */
 export type CoinSigner = Signer & {
   /** @param transaction `value` is in wei */
   signTransfer(transaction: TransactionFields & { value: bigint }): Promise<SignedTransaction>;
 };
 
-/** A transaction as it can be broadcast, with what it offers per gas, which a replacement must exceed. */
+/** A transaction ready for broadcast, with its fees, which a replacement must exceed. */
 export type SignedTransaction = Fees & { raw: Hex; hash: Hex };
 
-/** Signs with an operator's key, which this process holds, or a service elsewhere. */
+/** Signs for an operator, whose key is in this process or in a remote service. */
 export type Signer = {
   readonly address: Address;
   /** @param transaction carries no value; `nonce` is the operator's txNonce */
@@ -29,9 +29,9 @@ export type Signer = {
 };
 
 /**
- * A signer whose key is in this process.
+ * Creates a signer whose key is in this process.
  *
- * @throws KitError when the key is none. The error has no cause: libraries quote the key in theirs.
+ * @throws KitError when the key is invalid. The error has no cause, because libraries quote the key in theirs.
  */
 export function createLocalSigner(privateKey: Hex): CoinSigner {
   const { key, address } = readKey(privateKey);
@@ -51,10 +51,10 @@ export function createLocalSigner(privateKey: Hex): CoinSigner {
 }
 
 /**
- * Makes the signers of claims and refunds for shops, which keep their keys in this process. Shops are offered the first; the others
- * sign for the channels that were opened with them.
+ * Creates the signers of claims and refunds for shops, with keys in this process. Shops are offered the first one; the
+ * others sign for channels that were opened with them.
  *
- * @throws KitError when a key is none
+ * @throws KitError when a key is invalid
  */
 export function createAuthorizers(
   privateKeys: readonly Hex[],
@@ -78,7 +78,7 @@ function hashOf(bytes: Hex): Uint8Array {
 
 function readKey(privateKey: Hex): { key: Uint8Array; address: Address } {
   try {
-    // Buffer takes what comes before the first character that is no digit.
+    // Checked first, because Buffer would silently stop at the first character that is no digit.
     const key = Buffer.from(isBytes32(privateKey) ? privateKey.slice(2) : "", "hex");
     return { key, address: addressOfPublicKey(publicKeyOf(key)) };
   } catch {

@@ -11,7 +11,7 @@ import { readEcdsaSignature } from "../../protocol/signed-payment.ts";
 import { createBoundedMap } from "../../util/cache.ts";
 
 /**
- * The uncompressed public key (65 bytes) whose key made a signature over a 32-byte digest.
+ * Recovers the uncompressed public key (65 bytes) that made a signature over a 32-byte digest.
  *
  * @param rs r and s, 64 bytes
  * @returns memory that the next recovery may overwrite
@@ -19,9 +19,9 @@ import { createBoundedMap } from "../../util/cache.ts";
  */
 export type RecoverPublicKey = (rs: Uint8Array, recoveryId: 0 | 1, digest: Uint8Array) => Uint8Array;
 
-/** How public keys are recovered in this process. */
+/** The implementation that recovers public keys in this process. */
 export type Recovery = {
-  /** True if by libsecp256k1, which takes 0.07 ms, or in JavaScript, which takes some 3 ms. */
+  /** True for libsecp256k1, which takes 0.07 ms; false for JavaScript, which takes about 3 ms. */
   isNative: boolean;
   recoverPublicKey: RecoverPublicKey;
 };
@@ -29,9 +29,9 @@ export type Recovery = {
 const require = createRequire(import.meta.url);
 
 /**
- * libsecp256k1 where the package brings it for this platform (Linux and Windows on x64, macOS on arm64), or could build
- * it; otherwise `@noble/curves`. The package's own substitute is `elliptic`, which is as slow and no longer maintained:
- * so its binding is loaded by itself.
+ * Loads libsecp256k1 if the package has a binding for this platform (Linux and Windows on x64, macOS on arm64) or
+ * could build one; otherwise `@noble/curves`. The binding is loaded directly, because the package's own fallback,
+ * `elliptic`, is as slow and no longer maintained.
  */
 export function loadRecovery(load = loadNative): Recovery {
   try {
@@ -41,10 +41,10 @@ export function loadRecovery(load = loadNative): Recovery {
   }
 }
 
-/** @throws Error where there is no binding for the platform */
+/** @throws Error when there is no binding for the platform */
 function loadNative(): RecoverPublicKey {
   const native: Pick<typeof import("secp256k1"), "ecdsaRecover"> = require("secp256k1/bindings.js");
-  // One for all: memory of more than 64 bytes is outside of the heap, and has to be found and given back.
+  // Reused, because memory above 64 bytes is allocated outside the heap.
   const publicKey = new Uint8Array(65);
   return (rs, recoveryId, digest) => native.ecdsaRecover(rs, recoveryId, digest, false, publicKey);
 }
@@ -57,24 +57,23 @@ function loadNoble(): RecoverPublicKey {
 
 let recovery: Recovery | undefined;
 
-/** Loaded with the first signature: that takes 5 ms, and most commands recover none. */
+/** Loaded with the first signature, because it takes 5 ms and most commands recover none. */
 function loadedRecovery(): Recovery {
   recovery ??= loadRecovery();
   return recovery;
 }
 
 /**
- * Returns true if signatures are recovered by libsecp256k1. Where it is missing, each verify takes some 3 ms of CPU instead of
- * 0.1: `serve` and `doctor` say so.
+ * Returns true if signatures are recovered by libsecp256k1. Without it, each verify takes about 3 ms of CPU instead of
+ * 0.1; `serve` and `doctor` report it.
  */
 export function isRecoveryNative(): boolean {
   return loadedRecovery().isNative;
 }
 
 /**
- * The address whose key made a plain ECDSA signature over a 32-byte digest, in lower case; undefined when the
- * signature is none that the token could accept: see {@link readEcdsaSignature}, or r or s zero or out of range. Never
- * throws.
+ * Returns the address, in lower case, whose key made a plain ECDSA signature over a 32-byte digest. Returns undefined if
+ * the token could not accept the signature: see {@link readEcdsaSignature}, or r or s zero or out of range. Never throws.
  *
  * Pass a signature through {@link normaliseSignature} before you send it to the token.
  */
@@ -87,17 +86,17 @@ export function recoverSigner(digest: Hex, signature: Hex): Address | undefined 
       ecdsa.recoveryId,
       Buffer.from(digest.slice(2), "hex"),
     );
-    // Without the first byte, which says that the key is not compressed.
+    // Without the first byte, the prefix of uncompressed keys.
     return toHex(keccakBytes(publicKey.subarray(1)).subarray(12));
   } catch {
-    // r or s out of range, or r of no point on the curve: the signature of no key.
+    // r or s is out of range, or r is not on the curve: no key made this signature.
     return undefined;
   }
 }
 
 /**
- * Recovers signers as `recover` does, each of them once: for what is looked at many times. Keeps the newest `most` of them, and
- * nothing of what has no signer, which may be long and is soon seen.
+ * Caches the results of `recover`, for signatures that are checked many times. Keeps the newest `most` signers.
+ * Signatures without a signer are not cached: they may be long, and are rejected quickly.
  */
 export function rememberSigners(recover: typeof recoverSigner, most: number): typeof recoverSigner {
   const known = createBoundedMap<string, Address>(most);
@@ -112,10 +111,10 @@ export function rememberSigners(recover: typeof recoverSigner, most: number): ty
 }
 
 /**
- * The same signature with v 27 or 28, as USDC wants it; what is no plain signature stays as it is.
+ * Returns the same signature with v 27 or 28, as USDC requires; anything but a plain signature is unchanged.
  *
- * Only for signatures that {@link recoverSigner} recovered to the payer. To a contract wallet the last byte may mean
- * something else: a Safe reads 0 and 1 as kinds of signature.
+ * Only for signatures that {@link recoverSigner} recovered to the payer. For a contract wallet the last byte may have
+ * another meaning: a Safe reads 0 and 1 as types of signature.
  */
 export function normaliseSignature(signature: Hex): Hex {
   const ecdsa = readEcdsaSignature(signature);
@@ -124,8 +123,8 @@ export function normaliseSignature(signature: Hex): Hex {
 }
 
 /**
- * Computes keccak256 by WebAssembly from now on, which takes a tenth of the time: a settle hashes some 2 KB. Without
- * WebAssembly nothing changes. Loading takes a few milliseconds, so it is done after the service has started.
+ * Switches keccak256 to WebAssembly, which takes a tenth of the time; a settle hashes about 2 KB. Without WebAssembly
+ * nothing changes. Loading takes a few milliseconds, so it happens after the service has started.
  */
 export async function loadFastKeccak(): Promise<void> {
   try {
@@ -137,7 +136,7 @@ export async function loadFastKeccak(): Promise<void> {
     const agree = probes.every((bytes) => sameBytes(hash(bytes), keccakBytes(bytes)));
     if (agree) computeKeccakBy(hash);
   } catch {
-    // No WebAssembly, as under some policies.
+    // No WebAssembly, which some policies forbid.
   }
 }
 

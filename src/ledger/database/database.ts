@@ -2,29 +2,28 @@ import type { CompiledQuery, DatabaseConnection, DialectAdapter, Kysely } from "
 import { KitError } from "../../util/errors.ts";
 
 /*
- * How values are stored, on every database alike:
- * - amounts (uint256) are decimal text: no database has an integer that wide;
- * - times are unix milliseconds, except `valid_first` and `valid_last`, which are the payer's own words: decimal
- *   text of unix seconds;
- * - times, block numbers, chain ids and txNonces are 64-bit integers that stay below 2^53, and are read as numbers;
+ * How values are stored, in both databases:
+ * - amounts (uint256) are decimal text, because no database has an integer that wide;
+ * - times are unix milliseconds, except `valid_first` and `valid_last`, which are the payer's: unix seconds as decimal text;
+ * - times, block numbers, chain ids and txNonces are 64-bit integers below 2^53, and are read as numbers;
  * - hex is lower case, so that equal bytes are equal text.
  */
 
 /**
- * An open database. Whose tables are in it is for their owners to say: `database.$extendTables<LedgerTables>()`.
- * `destroy()` finishes what is under way and closes it.
+ * An open database. The modules that own tables add their types: `database.$extendTables<LedgerTables>()`. `destroy()`
+ * waits for running work and closes it.
  */
 export type Database = Kysely<Record<never, never>>;
 
-/** The clock that everybody goes by who shares a database. */
+/** The clock shared by all processes that use a database. */
 export type DatabaseClock = {
   /** Unix milliseconds. */
   now(): number;
-  /** The same in SQL, where the server has a clock of its own: exact, however long ago it was read. */
+  /** The same as an SQL expression, if the server has its own clock. Exact, however long ago the clock was read. */
   statementTime?: string;
 };
 
-/** The clock of a database: a Postgres server's own, and that of this machine for SQLite, whose users share it. */
+/** Returns the clock of a database: the server's for Postgres, this machine's for SQLite, whose users all run on it. */
 export function clockOf(db: Pick<Kysely<never>, "getExecutor">): DatabaseClock {
   const { adapter } = db.getExecutor();
   return hasClock(adapter) ? adapter.clock : { now: () => Date.now() };
@@ -34,11 +33,11 @@ function hasClock(adapter: DialectAdapter): adapter is DialectAdapter & { clock:
   return "clock" in adapter;
 }
 
-/** A connection that can send statements without waiting for the answers to others. Without it, they take their turns. */
+/** A connection that can send statements without waiting for earlier responses. Others run them one by one. */
 export type PipelinedConnection = DatabaseConnection & {
-  /** Sends a statement of a transaction on its way; where it fails, the commit does. Gives what is answered by then. */
+  /** Sends a statement of a transaction. If it fails, so does the commit. Its result resolves by the time of the commit. */
   sendUnanswered(query: CompiledQuery): Promise<{ rows: readonly unknown[] }>;
-  /** Runs a statement by itself, once, on a connection kept for those that cannot wait. */
+  /** Runs a single statement once, on a connection reserved for urgent ones. */
   runUrgently(query: CompiledQuery): Promise<void>;
 };
 
@@ -46,7 +45,7 @@ export function isPipelined(connection: DatabaseConnection): connection is Pipel
   return "sendUnanswered" in connection;
 }
 
-/** Counts who uses a database: it is closed when nothing is under way any more. */
+/** Counts the users of a database, so that closing can wait for them. */
 export function countUsers(): { enter(): void; leave(): void; gone(): Promise<void> } {
   let users = 0;
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -4,19 +4,22 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { readTransaction } from "../../protocol/signed-transaction.ts";
 import type { Database } from "./database.ts";
 
-/** The facilitator contract that a stored settle transaction calls; undefined if it calls the token itself, or is unreadable. */
+/**
+ * Returns the facilitator contract that a signed settle transaction calls; undefined if it calls the token itself or
+ * is unreadable.
+ */
 export function contractOf(raw: string, asset: string): Address | undefined {
   if (!isBytes(raw)) return undefined;
   const { to } = readTransaction(raw);
   return isAddress(to) && to !== asset ? to : undefined;
 }
 
-/** A contract that undecided settlements of a network go through. */
+/** A contract that undecided settlements on a network go through. */
 export type OpenContract = { network: NetworkName; contract: Address; settlements: number };
 
 /**
- * The contracts that undecided settlements go through, by their signed transactions, so that it also reads databases that
- * are behind this version. The tables must be there.
+ * Finds the contracts that undecided settlements go through. It reads their signed transactions, so it works on
+ * databases behind this version too. The tables must exist.
  */
 export async function findOpenContracts(db: Database): Promise<readonly OpenContract[]> {
   type Row = { id: string; network: NetworkName; asset: string; raw: string };

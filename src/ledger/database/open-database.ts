@@ -7,12 +7,11 @@ import { openPostgres } from "./postgres/open-postgres.ts";
 import { openSqlite } from "./sqlite/open-sqlite.ts";
 
 /**
- * Opens the database that `DATABASE_URL` names, and does not migrate it:
- * - `sqlite:PATH`, where the file is created when it does not exist and a relative path starts from the working
- *   directory, or `sqlite::memory:`;
+ * Opens the database at `DATABASE_URL` without migrating it:
+ * - `sqlite:PATH`, created if it does not exist, relative to the working directory; or `sqlite::memory:`;
  * - `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with the parameters that `pg` knows (`?sslmode=verify-full`).
  *
- * @throws ConfigurationError when the URL is of another form. It is never repeated: it may hold a password.
+ * @throws ConfigurationError when the URL has another form. The error never repeats the URL, which may hold a password.
  * @throws KitError when the database cannot be opened or reached.
  */
 export async function openDatabase({ url }: { url: string }): Promise<Database> {
@@ -27,10 +26,10 @@ export async function openDatabase({ url }: { url: string }): Promise<Database> 
   ]);
 }
 
-/** A migration as it is shown to the operator. */
+/** The part of a migration that the operator sees. */
 export type MigrationSummary = Pick<Migration, "name" | "summary">;
 
-/** The tables in which it stands what has been applied. They have the names and columns that Kysely gives them. */
+/** The tables that record the applied migrations, with the names and columns that Kysely uses. */
 type MigrationTables = {
   kysely_migration: { name: string; timestamp: string };
   kysely_migration_lock: { id: string; is_locked: number };
@@ -39,8 +38,8 @@ type MigrationTables = {
 const lockRow = "migration_lock";
 
 /**
- * Brings the database to the newest schema, in one transaction; gives what it applied. Safe to run from several
- * processes at once, and again.
+ * Migrates the database to the newest schema in one transaction; returns the applied migrations. Safe to run again,
+ * and from several processes at once.
  *
  * @throws KitError when a migration fails, or the database was migrated by a newer version of this software.
  */
@@ -49,10 +48,10 @@ export async function migrate(database: Database): Promise<readonly MigrationSum
   const known = await loadMigrations();
   try {
     await createLog(database.$extendTables<MigrationTables>());
-    // Not by `inTransaction`, whose time limits are for settling: an index over millions of rows may take its time.
+    // Not `inTransaction`, whose time limits are made for settling: an index over millions of rows may take its time.
     return await database.transaction().execute(async (transaction) => {
       const log = transaction.$extendTables<MigrationTables>();
-      // A process that comes later waits here until this transaction ends, and then finds nothing to do.
+      // A concurrent process waits here until this transaction ends, and then finds nothing to do.
       await log
         .updateTable("kysely_migration_lock")
         .set({ is_locked: 0 })
@@ -76,7 +75,7 @@ export async function migrate(database: Database): Promise<readonly MigrationSum
 }
 
 /**
- * The migrations that {@link migrate} would apply; changes nothing.
+ * Returns the migrations that {@link migrate} would apply; changes nothing.
  *
  * @throws KitError when the database was migrated by a newer version of this software.
  */
@@ -89,9 +88,9 @@ export async function pendingMigrations(database: Database): Promise<readonly Mi
 }
 
 /**
- * Refuses a database that is behind this software.
+ * Throws if the database is behind this software.
  *
- * @throws KitError which says how to migrate it; or as {@link pendingMigrations} does.
+ * @throws KitError that says how to migrate it, or as {@link pendingMigrations} does.
  */
 export async function requireMigrated(database: Database): Promise<void> {
   const pending = await pendingMigrations(database);
@@ -104,7 +103,7 @@ export async function requireMigrated(database: Database): Promise<void> {
   );
 }
 
-/** Every migration, in order. Loaded when it is needed: so is Kysely, which takes longer than anything else here. */
+/** Returns all migrations, in order. Loaded on demand, because they import Kysely, which is slow to load. */
 async function loadMigrations(): Promise<readonly Migration[]> {
   return (await import("./migrations/later-migrations.ts")).migrations;
 }
@@ -123,7 +122,7 @@ async function hasLog(log: Kysely<MigrationTables>): Promise<boolean> {
   return tables.some(({ name }) => name === "kysely_migration");
 }
 
-/** Creates the tables that migrations are recorded in, outside their transaction: its lock is a row of them. */
+/** Creates the tables that record migrations. Outside the migrating transaction, whose lock is a row in one of them. */
 async function createLog(log: Kysely<MigrationTables>): Promise<void> {
   const create = async () => {
     await log.schema
@@ -144,11 +143,11 @@ async function createLog(log: Kysely<MigrationTables>): Promise<void> {
       .onConflict((conflict) => conflict.column("id").doNothing())
       .execute();
   };
-  // On Postgres processes that create a table at the same time collide, IF NOT EXISTS or not; once for each table.
+  // On Postgres, concurrent CREATE TABLEs collide despite IF NOT EXISTS, once for each of the two tables.
   await create().catch(create).catch(create);
 }
 
-/** An older version on a newer schema could write rows that the newer one misreads. */
+/** Throws if the schema is newer: an older version could write rows that the newer one misreads. */
 function refuseNewerDatabase(known: readonly Migration[], applied: readonly string[]): void {
   const unknown = applied.filter((name) => known.every((one) => one.name !== name));
   if (unknown.length > 0) {

@@ -1,4 +1,4 @@
-// Imported, not global: a test that installs fake timers must not stop its database.
+// Imported, not global, so that a test with fake timers does not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Compilable, InferResult, Kysely, Transaction } from "kysely";
 import { KitError, UndeterminedError } from "../../util/errors.ts";
@@ -6,17 +6,17 @@ import { type Database, isPipelined } from "./database.ts";
 import { isFileGone } from "./sqlite/open-sqlite.ts";
 
 /**
- * Runs `work` in one transaction; commits when it resolves and undoes everything when it throws. `work` must use the
- * given transaction only: a query on the database itself would wait for the end of the transaction, and so for ever.
+ * Runs `work` in one transaction: commits when it resolves, rolls back when it throws. `work` must query the given
+ * transaction only; a query on the database itself would wait for the end of the transaction, and so deadlock.
  *
- * On Postgres others go on meanwhile: every statement sees what was committed before it began (READ COMMITTED), so
- * that what was read may be old when the next statement runs. Work that decides by what it has read first locks the row
- * that stands for the decision: the operator's for all that is done to its txNonces (`ledger/tx-nonces.ts`), the payer's
- * account for what its balance backs, the organization's for its settings. See docs/decisions/0007-two-databases.md.
+ * On Postgres, transactions run concurrently at READ COMMITTED: each statement sees what was committed before it
+ * began, so a value may be stale by the next statement. Work that decides by what it has read first locks the row that
+ * guards the decision: the operator's for its txNonces (`ledger/tx-nonces.ts`), the payer's account for its balance,
+ * the organization's for its settings. See docs/decisions/0007-two-databases.md.
  *
- * When the database undid it for a reason that passes (a deadlock, a lost connection), `work` runs again from the
- * beginning, so what it does beside the database must bear to be done several times. A commit whose answer was lost is
- * looked up: work that is in the database is never done a second time.
+ * If the database rolled back for a temporary reason (a deadlock, a lost connection), `work` runs again from the
+ * beginning, so its side effects outside the database must be safe to repeat. If the response to a commit was lost,
+ * the commit is looked up, so committed work is never done twice.
  *
  * @throws UndeterminedError when the database cannot be reached, or does not say whether it kept a commit.
  */
@@ -27,7 +27,7 @@ export function inTransaction<Tables, T>(
   return untilDone(() => db.transaction().setIsolationLevel("read committed").execute(work));
 }
 
-/** Runs several reads that see the database at one moment. */
+/** Runs several reads that see the database at a single moment. */
 export function inSnapshot<Tables, T>(
   db: Kysely<Tables>,
   reads: (transaction: Transaction<Tables>) => Promise<T>,
@@ -38,8 +38,8 @@ export function inSnapshot<Tables, T>(
 }
 
 /**
- * Runs a statement that cannot wait until those have been answered who asked before: on Postgres it has a connection of
- * its own, and no answer is waited for long. It is run once; see `repeatable`.
+ * Runs a statement ahead of all queued ones. On Postgres it has a connection of its own, with a short timeout. It runs
+ * only once; to retry it, see `repeatable`.
  */
 export function urgently<Tables>(db: Kysely<Tables>, statement: Compilable): Promise<void> {
   const compiled = statement.compile();
@@ -50,8 +50,8 @@ export function urgently<Tables>(db: Kysely<Tables>, statement: Compilable): Pro
 }
 
 /**
- * Runs statements of a transaction in this order, those `before` first, all sent at once: on Postgres they take one round
- * trip together. None can be made of another's result. Gives the rows of each, without those of `before`.
+ * Sends statements of a transaction all at once, in this order and those of `before` first; on Postgres they share one
+ * round trip. None can depend on another's result. Returns the rows of each, without those of `before`.
  */
 export function allAtOnce<Tables, const Statements extends readonly Compilable[]>(
   transaction: Transaction<Tables>,
@@ -69,9 +69,9 @@ export function allAtOnce<Tables, const Statements extends readonly Compilable[]
 }
 
 /**
- * Sends the last statements of a transaction on their way together with its commit, which is to follow at once: on
- * Postgres they take one round trip together. Gives the rows of each, which are there after the commit; where one fails, so does
- * the transaction.
+ * Sends the last statements of a transaction together with its commit, which must follow at once; on Postgres they
+ * share one round trip. Returns a promise for the rows of each, which resolves by the time of the commit. If one
+ * fails, so does the transaction.
  */
 export async function withCommit<Tables, const Statements extends readonly Compilable[]>(
   transaction: Transaction<Tables>,
@@ -91,38 +91,38 @@ export async function withCommit<Tables, const Statements extends readonly Compi
 
 type Answer<Statement extends Compilable> = Promise<{ rows: InferResult<Statement> }>;
 
-/** Nothing of the work has happened, for a reason that passes: it may be done again. */
+/** The work had no effect, for a temporary reason: it can be run again. */
 export class UndoneError extends UndeterminedError {}
 
-/** The connection was lost before the answer to a statement or a commit: it may have happened, or may not. */
+/** The connection was lost before the response to a statement or commit, which may or may not have taken effect. */
 export class UnansweredError extends UndeterminedError {}
 
-/** For how long work is tried again after it was first undone, in milliseconds: a database server that restarts is back by then. */
+/** How long work is retried after its first failure, in milliseconds; a restarting database server is back by then. */
 const timeoutMs = 10_000;
 
-/** The work is tried at least this often: a single try may take longer than the time limit. */
+/** The minimum number of tries, because a single one may take longer than the time limit. */
 const fewestTries = 3;
 
 /** The longest pause between two tries, in milliseconds. */
 const longestPauseMs = 500;
 
-/** Does the work again while it fails with an {@link UndoneError}, for ten seconds. */
+/** Retries the work while it fails with an {@link UndoneError}, for ten seconds. */
 export function untilDone<T>(work: () => Promise<T>): Promise<T> {
   return doAgain(work, (error) => error instanceof UndoneError);
 }
 
 /**
- * Does work again that may have happened already: a single statement that changes nothing when it comes a second time.
- * Without this, such a statement outside a transaction fails with its connection.
+ * Retries work even if it may have taken effect: a single statement that is safe to repeat. Without this, such a
+ * statement outside a transaction fails with its connection.
  *
- * @throws UnansweredError when it may have happened, whatever became of the last try.
+ * @throws UnansweredError when any try may have taken effect, however the last one failed.
  */
 export function repeatable<T>(work: () => Promise<T>): Promise<T> {
   return doAgain(work, (error) => error instanceof UndoneError || error instanceof UnansweredError);
 }
 
 async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => boolean): Promise<T> {
-  // From the first failure: work that waits for its turn behind others meets no outage.
+  // Counted from the first failure: work that waits in a queue may be slow without any outage.
   let deadline: number | undefined;
   let unanswered: UnansweredError | undefined;
   for (let tries = 1; ; tries++) {
@@ -133,24 +133,24 @@ async function doAgain<T>(work: () => Promise<T>, passes: (error: unknown) => bo
       if (!passes(error)) throw unanswered ?? error;
       deadline ??= performance.now() + timeoutMs;
       if (tries >= fewestTries && performance.now() > deadline) throw unanswered ?? error;
-      // Of random length: those that collided should not meet again.
+      // Random, so that transactions that collided do not collide again.
       await delay(Math.random() * Math.min(5 * 2 ** tries, longestPauseMs));
     }
   }
 }
 
-/** The row that the check writes, among the marks of commits: every database has the table. */
+/** The id of the row that the check writes. It is in `commits` because every database has that table. */
 const mark = "write check";
 
-/** How long an answer waits for the write, in milliseconds. */
+/** How long a check waits for the write, in milliseconds. */
 const answerTimeoutMs = 1_000;
-/** A write may wait for others for this long, as it does behind a slow remote signer, before that is a problem. */
+/** How long a write may queue before that is a problem, in milliseconds; a slow remote signer can delay it this much. */
 const queueTimeoutMs = 15_000;
 
 /**
- * Creates a check whether a database takes writes, and keeps them. With a full disk, or a file that has become read-only, it
- * does not, and every payment would be refused. The check writes one row, always the same. It resolves with what is wrong, in words
- * that may be shown to callers, or with null; it never throws.
+ * Creates a check that the database accepts and keeps writes. With a full disk or a read-only file it does not, and
+ * every payment would be refused. The check always writes the same row. It resolves with the problem, in text that is
+ * safe to show to callers, or with null; it never throws.
  */
 export function createWriteCheck(database: Database): () => Promise<string | null> {
   const db = database.$extendTables<{ commits: { id: string; fenced: number; at: number } }>();
@@ -177,7 +177,7 @@ export function createWriteCheck(database: Database): () => Promise<string | nul
   }
 
   return async () => {
-    // Nothing was written while nothing was asked: that says nothing.
+    // Without a pending write, the time since the last one is not a delay.
     if (writing === undefined) writtenAt = performance.now();
     writing ??= write();
     const { promise: late, resolve } = Promise.withResolvers<null>();

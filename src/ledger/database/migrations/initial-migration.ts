@@ -1,11 +1,11 @@
 import { sql } from "kysely";
 import type { Database } from "../database.ts";
 
-/** One step of the schema. Once released it never changes, nor does its place among the others. */
+/** One step of the schema. Once released, neither it nor its position ever changes. */
 export type Migration = {
-  /** A number that counts up, and a word. */
+  /** A sequence number and a word. */
   name: string;
-  /** Its purpose, for the operator who runs it. */
+  /** Its purpose, for the operator. */
   summary: string;
   up(db: Database): Promise<void>;
 };
@@ -42,10 +42,10 @@ export const initial: Migration = {
       .addColumn("claimed_at", "bigint", (column) => column.notNull())
       .addColumn("concluded_at", "bigint")
       .addColumn("delivered_at", "bigint")
-      // The id is a hash of these four; should two ids ever be computed for one authorization, the second fails.
+      // The id is a hash of these four. If two ids were ever computed for one authorization, the second insert fails.
       .addUniqueConstraint("settlements_authorization", ["chain_id", "asset", "payer", "authorization_nonce"])
       .execute();
-    // What a payer's balance is reserved for: a payer may have millions of old settlements beside.
+    // Finds what is reserved on a payer's balance, even among millions of old settlements.
     await db.schema
       .createIndex("settlements_reservation")
       .on("settlements")
@@ -56,7 +56,7 @@ export const initial: Migration = {
       .on("settlements")
       .columns(["chain_id", "operator", "tx_nonce"])
       .execute();
-    // Failures stay to be looked at for a while; the many successes need no place in it.
+    // Failed settlements are checked again for a while; the many settled ones stay out of the index.
     await db.schema
       .createIndex("settlements_failures")
       .on("settlements")
@@ -76,7 +76,7 @@ export const initial: Migration = {
       .addColumn("tx_nonce", "bigint")
       .addColumn("problem", "text")
       .addColumn("queued_at", "bigint", (column) => column.notNull())
-      // One log is the proof of one payment, whatever else goes wrong.
+      // One log proves at most one payment, whatever else goes wrong.
       .addUniqueConstraint("recoveries_proof", ["chain_id", "proof_hash", "proof_log_index"])
       .execute();
     await db.schema.createIndex("recoveries_state").on("recoveries").columns(["chain_id", "state"]).execute();

@@ -9,7 +9,7 @@ export const operations: Migration = {
   summary: "what several instances share; limits, an audit trail and listings for organizations",
 
   async up(db) {
-    // A row that a claim updates before it looks at what a payer's balance backs: claims of one payer take turns.
+    // A claim updates this row before it checks a payer's balance, so claims of one payer run one at a time.
     await db.schema
       .createTable("accounts")
       .addColumn("chain_id", "bigint", (column) => column.notNull())
@@ -19,7 +19,7 @@ export const operations: Migration = {
       .addPrimaryKeyConstraint("accounts_key", ["chain_id", "asset", "payer"])
       .execute();
 
-    // On Postgres: see postgres/postgres-transaction.ts.
+    // The marks of commits on Postgres, see postgres/postgres-transaction.ts; on both databases, the row of write checks.
     await db.schema
       .createTable("commits")
       .addColumn("id", "text", (column) => column.primaryKey())
@@ -55,7 +55,7 @@ export const operations: Migration = {
       .execute();
     await db.schema.alterTable("api_keys").addColumn("replaced_by", "text").execute();
 
-    // What people have said about an operator's txNonces.
+    // Manual changes to an operator's next txNonce.
     await db.schema
       .createTable("operator_changes")
       .addColumn("chain_id", "bigint", (column) => column.notNull())
@@ -67,7 +67,7 @@ export const operations: Migration = {
       .addPrimaryKeyConstraint("operator_changes_key", ["chain_id", "operator", "to_tx_nonce"])
       .execute();
 
-    // Listings go by time, newest first, of one organization or of all.
+    // Listings are sorted by time, newest first, for one organization or for all.
     await db.schema
       .createIndex("settlements_of_organization")
       .on("settlements")
@@ -103,7 +103,7 @@ const listings: Migration = {
         .columns(["organization_id", column, "claimed_at", "id"])
         .execute();
     }
-    // Nearly all are settled; finding one of those takes no index.
+    // Nearly all are settled, so finding those needs no index.
     await db.schema
       .createIndex("settlements_not_settled")
       .on("settlements")
@@ -118,7 +118,7 @@ const pepper: Migration = {
   summary: "which pepper the API keys are hashed with, so that a wrong one is noticed",
 
   async up(db) {
-    // One row at most.
+    // At most one row.
     await db.schema
       .createTable("pepper")
       .addColumn("id", "integer", (column) => column.primaryKey())
@@ -156,7 +156,7 @@ const payers: Migration = {
 
   async up(db) {
     await db.schema.dropIndex("settlements_by_payer").execute();
-    // By payer first: of one organization it finds as much, and it tells which organizations a payer has paid.
+    // With the payer first it serves one organization just as well, and finds all organizations a payer has paid.
     await db.schema
       .createIndex("settlements_by_payer")
       .on("settlements")
@@ -179,7 +179,7 @@ const payerCode: Migration = {
       .alterTable("recipients")
       .addColumn("refuse_payers_with_code", "integer", (column) => column.notNull().defaultTo(0))
       .execute();
-    // How settles of payers with one code went lately, and of an organization's payers with code.
+    // For the recent settlements of payers that share a code, and of an organization's payers with code.
     await db.schema
       .createIndex("settlements_by_payer_code")
       .on("settlements")
@@ -195,7 +195,7 @@ const payerCode: Migration = {
   },
 };
 
-/** Whole numbers of so many digits are exact in the arithmetic of every database. */
+/** Integers with up to this many digits are exact in the arithmetic of every database. */
 const exactDigits = 15;
 
 const methods: Migration = {
@@ -217,7 +217,7 @@ const methods: Migration = {
       .execute();
     await db.schema.alterTable("settlements").addColumn("payload", "text").execute();
 
-    // The bounds were those of EIP-3009, which are outside of the window that they bound.
+    // The bounds were EIP-3009's, which are exclusive; they become inclusive.
     await sql`
       UPDATE settlements SET
         nonce_space = asset,
@@ -253,7 +253,7 @@ const permit2: Migration = {
 
   async up(db) {
     await db.schema.alterTable("settlements").addColumn("maximum", "text").execute();
-    // Permit2 has nonces of its own: the same number may be an authorization's of the same payer and token.
+    // Permit2 has its own nonces: an authorization of the same payer and token may have the same number.
     if (isSqlite(db)) await rebuildSettlements(db);
     else {
       await sql`ALTER TABLE settlements DROP CONSTRAINT settlements_authorization`.execute(db);
@@ -307,7 +307,7 @@ const contracts: Migration = {
 
   async up(db) {
     await db.schema.alterTable("settlements").addColumn("contract", "text").execute();
-    // By their transactions, for those that may still be looked at: undecided, to be recovered, or not final yet.
+    // Read from their transactions, for settlements still in use: undecided, to be recovered, or not final yet.
     type Row = { chain_id: number; operator: string; tx_nonce: number; asset: string; raw: string };
     const recent = Date.now() - dayMs;
     const { rows } = await sql<Row>`
@@ -356,7 +356,7 @@ const channels: Migration = {
       .on("channels")
       .columns(["organization_id", "chain_id", "receiver"])
       .execute();
-    // Without a reference to settlements, which are archived one day: what was moved stays.
+    // Has no foreign key to settlements: those are archived some day, the moves stay.
     await db.schema
       .createTable("channel_moves")
       .addColumn("settlement_id", "text", (column) => column.notNull())
@@ -374,7 +374,7 @@ const channels: Migration = {
   },
 };
 
-/** By how a parameter is written: `?` in SQLite, `$1` in Postgres. */
+/** Told apart by how parameters are written: `?` in SQLite, `$1` in Postgres. */
 function isSqlite(db: Database): boolean {
   return sql`${1}`.compile(db).sql === "?";
 }
@@ -382,7 +382,7 @@ function isSqlite(db: Database): boolean {
 const formerly = 'unique ("chain_id", "asset", "payer", "nonce")';
 const fromNowOn = 'unique ("chain_id", "nonce_space", "payer", "nonce")';
 
-/** SQLite cannot change a constraint: the table is written anew. The rows that refer to it wait elsewhere. */
+/** Rebuilds the table, since SQLite cannot change a constraint. The rows that refer to it wait in a temporary table. */
 async function rebuildSettlements(db: Database): Promise<void> {
   type Definition = { type: string; sql: string | null };
   const { rows } = await sql<Definition>`

@@ -6,21 +6,21 @@ import { UndoneError } from "../transactions.ts";
 import { openPostgresClock } from "./postgres-clock.ts";
 import { createPostgresConnections, type PostgresConnections } from "./postgres-connection.ts";
 
-/** Connections that one process has at most, beside the urgent one. Every claim that is being signed holds one. */
+/** The maximum number of connections per process, besides the urgent one. Every claim that is being signed holds one. */
 const mostConnections = 10;
 /** How long opening a connection may take, in milliseconds. */
 const connectTimeoutMs = 10_000;
-/** One more, for urgent statements, which are short, few, and come one after the other. It is tried anew sooner. */
+/** One more for urgent statements, which are short, rare and sequential. Its timeout is shorter, to reconnect sooner. */
 const urgentConnections = { max: 1, connectionTimeoutMillis: 3_000 };
-/** A connection without use is closed after this. */
+/** Idle connections are closed after this, in milliseconds. */
 const idleMs = 30_000;
-/** None lives longer, so that connections find their way to where a database has moved. */
+/** The maximum lifetime of a connection, so that connections follow a database that has moved. */
 const longestLifeSeconds = 30 * 60;
 
-/** `xid8`, `pg_stat_activity` as we describe it, and everything that is used, are in every version still supported. */
+/** Has every feature that is used, and `pg_stat_activity` as a hint describes it. */
 const oldestVersion = 14;
 
-/** The type of 64-bit integers, by its number in `pg_type`. */
+/** The OID of 64-bit integers in `pg_type`. */
 const int8 = 20;
 
 /**
@@ -30,7 +30,7 @@ const int8 = 20;
  * @throws KitError when the database cannot be reached, is too old, a read-only replica, or forgets commits.
  */
 export async function openPostgres(url: string): Promise<Database> {
-  // Loaded here and not with this module: only Postgres needs them.
+  // Imported here rather than at the top, because only Postgres needs them.
   const [{ Kysely }, { createPostgresDialect }, { default: pg }] = await Promise.all([
     import("kysely"),
     import("./postgres-dialect.ts"),
@@ -44,7 +44,7 @@ export async function openPostgres(url: string): Promise<Database> {
     idleTimeoutMillis: idleMs,
     maxLifetimeSeconds: longestLifeSeconds,
     keepAlive: true,
-    // Statements that wait for no answer are sent at once, instead of one after the other's answer.
+    // Sends statements without waiting for the responses to earlier ones.
     pipeline: true,
     types: {
       getTypeParser: (...[type, format]: Parameters<typeof pg.types.getTypeParser>) =>
@@ -53,11 +53,11 @@ export async function openPostgres(url: string): Promise<Database> {
   };
   let pools: [usual: Pool, urgent: Pool];
   try {
-    // A pool reads its URL with its first connection; here it can still be said what is wrong.
+    // A pool reads its URL with its first connection. This reads it now, while the error can still name the setting.
     new pg.Client(options);
     pools = [new pg.Pool(options), new pg.Pool({ ...options, ...urgentConnections })];
   } catch (error) {
-    // Without the cause: it may hold the URL, and that the password.
+    // Without the cause, which may contain the URL with the password.
     throw new ConfigurationError([
       {
         name: "DATABASE_URL",
@@ -67,9 +67,9 @@ export async function openPostgres(url: string): Promise<Database> {
     ]);
   }
   for (const pool of pools) {
-    // A connection that dies while it is idle is replaced with the next use.
+    // An idle connection that dies is replaced on the next use.
     pool.on("error", () => {});
-    // From its first moment on: an unhandled error event ends the process, and the pool does not always listen.
+    // From the start: an unhandled error event ends the process, and the pool does not always listen.
     pool.on("connect", (client) => client.on("error", () => {}));
   }
   const [connections, urgent] = [createPostgresConnections(pools[0]), createPostgresConnections(pools[1])];
@@ -83,7 +83,7 @@ export async function openPostgres(url: string): Promise<Database> {
   }
 }
 
-/** Checks whether the server is one that the ledger can be trusted to. */
+/** Throws if the server cannot be trusted with the ledger. */
 async function inspect(connections: PostgresConnections): Promise<void> {
   const unusable = (reason: string, hint: string) =>
     new KitError(`The database cannot be used: ${reason}`, { hints: [hint] });
@@ -140,10 +140,10 @@ function adviceOn(reason: unknown): string {
   return "Check that DATABASE_URL names a running Postgres, and its user, password and database.";
 }
 
-/** The error of the network or the server, without the wrapper for callers that retry. */
+/** The error of the network or server, unwrapped from the one for callers that retry. */
 function reasonOf(error: unknown): unknown {
   const reason = error instanceof UndoneError ? error.cause : error;
-  // A host with several addresses fails with one error for each, and no words of its own.
+  // A host with several addresses fails with one error for each, in an aggregate without a message.
   return reason instanceof AggregateError && reason.errors.length > 0 ? reason.errors[0] : reason;
 }
 
@@ -155,22 +155,22 @@ function readInteger(text: string): number {
 }
 
 /*
- * The options that `pg` reads from a URL, without its mistakes: it prints a warning of several lines about `sslmode`, and calls
- * every parameter that it cannot use a broken URL.
+ * The options that `pg` reads from a URL, minus two flaws: it prints a long warning about `sslmode`, and reports every
+ * parameter it cannot use as a broken URL.
  */
 
 /**
- * The URL as `pg` is given it: `sslmode` is verify-full where it is prefer, require or verify-ca. To `pg` these mean the
- * same, and it says at length that they will not one day.
+ * Replaces the `sslmode` values prefer, require and verify-ca by verify-full. To `pg` they mean the same today, but it
+ * prints a long warning that this will change.
  */
 export function pinSslMode(url: string): string {
   if (/[?&]uselibpqcompat=true(?:&|$)/.test(url)) return url;
   return url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
 }
 
-/** The problem with a URL that `pg` has thrown at. The error itself may hold the URL, and that the password. */
+/** Explains why `pg` rejected a URL. Its own error may contain the URL with the password. */
 function explainUrlError(error: unknown): string {
-  // A file of sslrootcert, sslcert or sslkey.
+  // A file named by sslrootcert, sslcert or sslkey.
   if (error instanceof Error && "path" in error && "syscall" in error) {
     return `names a file that cannot be read: ${error.path}`;
   }
@@ -178,8 +178,8 @@ function explainUrlError(error: unknown): string {
 }
 
 /**
- * The host that a Postgres URL sends passwords and payments to in plain text; null where it encrypts them, or where they
- * do not leave this machine. Null also for SQLite and for what is no URL of a database.
+ * Returns the host that a Postgres URL sends passwords and payments to in plain text; null if the connection is
+ * encrypted or stays on this machine. Also null for SQLite and for anything that is not a database URL.
  */
 export async function findPlainTextHost(url: string): Promise<string | null> {
   if (!/^postgres(?:ql)?:\/\//.test(url)) return null;
@@ -193,6 +193,6 @@ export async function findPlainTextHost(url: string): Promise<string | null> {
 }
 
 function isOnThisMachine(host: string): boolean {
-  // Or the folder of a Unix socket.
+  // An empty host, or the folder of a Unix socket.
   return host === "" || host.startsWith("/") || isLoopbackHost(host);
 }

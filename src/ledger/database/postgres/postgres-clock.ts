@@ -1,16 +1,16 @@
 import type { DatabaseClock } from "../database.ts";
 import type { PostgresConnections } from "./postgres-connection.ts";
 
-/** When a statement begins, in unix milliseconds. An index can be searched by it, as it does not change within a statement. */
+/** The start of the statement, in unix milliseconds. It is constant within a statement, so it can be used with an index. */
 export const statementTime = "(extract(epoch from statement_timestamp()) * 1000)::bigint";
 
-/** After this long the clock is read again, in milliseconds. */
+/** The clock is read again after this time, in milliseconds. */
 const readAgainMs = 10_000;
-/** An answer that took longer than this says too little, in milliseconds. */
+/** A response slower than this is too imprecise, in milliseconds. */
 const slowMs = 1_000;
 const answerTimeoutMs = 10_000;
 
-/** Reads the server's clock, and goes on from there by this process's monotonic one, which nobody sets. */
+/** Reads the server's clock, then follows this process's monotonic clock, which nobody can set. */
 export async function openPostgresClock(connections: PostgresConnections): Promise<DatabaseClock> {
   let offset = 0;
   let readAt = performance.now();
@@ -33,7 +33,7 @@ export async function openPostgresClock(connections: PostgresConnections): Promi
     statementTime,
     now() {
       const time = performance.now();
-      // A failed reading is repeated later; until then the last answer holds.
+      // A failed read is repeated later; until then the last offset holds.
       if (time - readAt > readAgainMs) read(false).catch(() => {});
       return Math.round(time + offset);
     },

@@ -1,45 +1,45 @@
-// Imported, not global: a test that installs fake timers must not stop its database.
+// Imported, not global, so that a test with fake timers does not stop its database.
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Pool, PoolClient, QueryResult } from "pg";
 import { UndeterminedError } from "../../../util/errors.ts";
 import { UndoneError } from "../transactions.ts";
 
-/** The result of one statement; `changes` is undefined if it changes no rows. */
+/** The result of one statement; `changes` is undefined for statements that change no rows, such as SELECT. */
 export type PostgresResult = {
   command: string;
   rows: Record<string, unknown>[];
   changes: bigint | undefined;
 };
 
-/** The connection was lost while a statement was running: whether the server ran it is unknown. */
+/** The connection was lost while a statement was running; it is unknown whether the server ran it. */
 export class LostConnectionError extends Error {
   override readonly name = "LostConnectionError";
 }
 
-/** One of the pool's connections, in the hands of one user. */
+/** A connection of the pool, held by one user. */
 export type PostgresConnection = {
   /**
-   * Runs a statement, or several separated by semicolons when there are no parameters; gives the last one's result.
-   * `timeoutMs` bounds the wait for the answer: a network that swallows packets keeps TCP waiting for a quarter of an
-   * hour. The connection is useless afterwards.
+   * Runs a statement, or several separated by semicolons if there are no parameters; returns the last one's result.
+   * `timeoutMs` limits the wait for the response: if the network drops packets, TCP waits for a quarter of an hour.
+   * After a timeout the connection is unusable.
    *
    * @throws LostConnectionError, or what `explainPostgresError` makes of the server's error.
    */
   run(sql: string, parameters: readonly unknown[], timeoutMs?: number): Promise<PostgresResult>;
-  /** Gives it back to the pool, or ends it when it was lost. */
+  /** Returns it to the pool, or closes it if it was lost. */
   release(): void;
 };
 
-/** The connections of one process, which owns the pool from now on. */
+/** The connections of one process. They own the pool. */
 export type PostgresConnections = {
   /**
-   * Takes a connection when its turn has come, in the order of asking. Waiting for one's turn has no time limit, as on
-   * SQLite: callers set their own.
+   * Takes a connection, first come, first served. As on SQLite, waiting in the queue has no time limit; callers set
+   * their own.
    *
-   * @throws UndoneError when the server cannot be reached: nothing has happened yet.
+   * @throws UndoneError when the server cannot be reached; nothing has happened yet.
    */
   take(): Promise<PostgresConnection>;
-  /** Closes all, when none is in use any more. */
+  /** Closes all connections once none is in use. */
   close(): Promise<void>;
 };
 
@@ -92,10 +92,7 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
   const { stream } = client.connection;
   let isGathering = false;
 
-  /**
-   * Sends the statements of one turn of the event loop in one write; otherwise each statement that waits for no answer would be
-   * one.
-   */
+  /** Combines the statements sent in one tick into one write; otherwise each pipelined statement would be its own. */
   function gather(): void {
     if (isGathering) return;
     isGathering = true;
@@ -123,7 +120,7 @@ async function connect(pool: Pool): Promise<PostgresConnection> {
     release() {
       client.off("error", onError);
       client.release(lost);
-      // With statements under way, `pg` would keep it open until they are answered, and so for ever.
+      // With statements in flight, `pg` would keep it open until they are answered, which is never.
       if (lost) stream.destroy();
     },
   };
@@ -147,42 +144,42 @@ function toResult(results: QueryResult | QueryResult[]): PostgresResult {
 /**
  * The meaning of an error of `pg` for its statement:
  *
- * - `lost`: the connection was lost, and whether the server ran the statement is unknown;
- * - `undone`: the server gave the transaction up, because of others, and would take it again;
+ * - `lost`: the connection was lost; it is unknown whether the server ran the statement;
+ * - `undone`: the server rolled the transaction back because of others, and would accept it again;
  * - `late`: it took too long, mostly by waiting for another's lock;
- * - `unwritable`: the server takes no writes;
- * - `refused`: anything else that the server says, a violated constraint for example. It says it again next time.
+ * - `unwritable`: the server accepts no writes;
+ * - `refused`: any other error of the server, such as a violated constraint. Retrying gives it again.
  */
 type PostgresFailure = "lost" | "undone" | "late" | "unwritable" | "refused";
 
-/** Codes by their SQLSTATE; see "PostgreSQL Error Codes" in its manual. */
+/** Failures by SQLSTATE; see "PostgreSQL Error Codes" in the Postgres manual. */
 const meanings: Readonly<Record<string, PostgresFailure>> = {
   "40001": "undone", // serialization_failure
   "40P01": "undone", // deadlock_detected
   "55P03": "late", // lock_not_available: lock_timeout
   "57014": "late", // query_canceled: statement_timeout
-  "25006": "unwritable", // read_only_sql_transaction: a standby, or set so
+  "25006": "unwritable", // read_only_sql_transaction: a standby, or configured so
   "53100": "unwritable", // disk_full
   "58030": "unwritable", // io_error
   "53300": "lost", // too_many_connections
   "57P03": "lost", // cannot_connect_now: it is starting or stopping
 };
 
-/** Classifies an error that a query or a connection attempt was rejected with. */
+/** Classifies the error of a query or a connection attempt. */
 function classifyPostgresError(error: unknown): PostgresFailure {
   if (!isFromServer(error)) {
-    // Values that cannot be written or read are ours; all else that the client reports is about its connection.
+    // Values that cannot be written or read are our mistake; any other client error is about the connection.
     return error instanceof TypeError || error instanceof RangeError ? "refused" : "lost";
   }
   const meaning = meanings[error.code];
   if (meaning !== undefined) return meaning;
-  // Class 08: connection exceptions, which a pooler in between reports. 28 and 3D: no such user, password or database.
+  // Class 08: connection exceptions, as reported by a pooler. 28 and 3D: wrong user, password or database name.
   if (error.code.startsWith("08")) return "lost";
   if (/^(28|3D)/.test(error.code)) return "refused";
   return error.severity === "FATAL" || error.severity === "PANIC" ? "lost" : "refused";
 }
 
-/** The error to throw to the caller, by what it means; as it is where the server refused. */
+/** Returns the error to throw to the caller; the server's own if it refused. */
 function explainPostgresError(error: unknown, failure: Exclude<PostgresFailure, "lost">): unknown {
   switch (failure) {
     case "undone":

@@ -18,21 +18,21 @@ import {
   type PostgresTransaction,
 } from "./postgres-transaction.ts";
 
-/** How long the answer to a statement may take, in milliseconds. */
+/** How long the response to a statement may take, in milliseconds. */
 const statementTimeoutMs = 10_000;
-/** The same for an urgent one, which is tried again on a new connection: most of a lease must be left by then. */
+/** Shorter for an urgent statement: when it is retried on a new connection, most of a lease must be left. */
 const urgentTimeoutMs = 3_000;
 
 /**
- * Kysely's dialect for Postgres by `pg`. Beside what Kysely's own has it
- * - keeps nothing in a session, so that a pooler in between may give every transaction another one: no advisory locks,
- *   no named statements, and settings by SET LOCAL alone;
- * - says of a failure whether the work has happened: see transactions.ts;
- * - looks a commit up whose answer was lost;
- * - sends statements without waiting for one another's answers.
+ * Kysely's dialect for Postgres over `pg`. Unlike Kysely's own, it
+ * - keeps nothing in a session, so that a pooler may use another one for every transaction: no advisory locks, no named
+ *   statements, settings only by SET LOCAL;
+ * - reports with a failure whether the work took effect: see transactions.ts;
+ * - looks up a commit whose response was lost;
+ * - pipelines statements, without waiting for each response.
  *
- * It owns the connections: destroying the Kysely instance closes them. Those for urgent statements are apart: in a network
- * that swallows packets, all others are waited for, and those who wait for a turn with them wait several times as long.
+ * It owns the connections: destroying the Kysely instance closes them. Urgent statements have connections of their own:
+ * if the network drops packets, all others wait for timeouts, and those queued behind them wait several times as long.
  */
 export function createPostgresDialect(
   connections: PostgresConnections,
@@ -49,7 +49,7 @@ export function createPostgresDialect(
       supportsCreateIfNotExists: true,
       supportsTransactionalDdl: true,
       supportsReturning: true,
-      // Our migrations lock by a row: see `open-database.ts`.
+      // Our migrations lock a row instead: see `open-database.ts`.
       acquireMigrationLock: async () => {},
       releaseMigrationLock: async () => {},
     }),
@@ -57,8 +57,8 @@ export function createPostgresDialect(
 }
 
 /**
- * A connection as Kysely sees it: a handle, with the transaction it is in, if any, and those of its statements whose
- * answers only the commit waits for.
+ * The connection that Kysely sees: a handle with its transaction, if any, and the statements whose responses only the
+ * commit waits for.
  */
 type Handle = PipelinedConnection & {
   transaction: PostgresTransaction | null;
@@ -96,7 +96,7 @@ function createDriver(connections: PostgresConnections, urgentConnections: Postg
       sendUnanswered({ sql, parameters }) {
         if (handle.transaction === null) throw new Error("Only a transaction can wait for it");
         const answer = handle.transaction.run(sql, parameters);
-        answer.catch(() => {}); // the commit says it
+        answer.catch(() => {}); // the commit reports it
         handle.unanswered.push(answer);
         return answer;
       },
@@ -122,7 +122,7 @@ function createDriver(connections: PostgresConnections, urgentConnections: Postg
     async beginTransaction(connection, settings) {
       handleOf(connection).transaction = await beginPostgresTransaction(connections, marks, settings);
     },
-    // Where it throws, Kysely rolls back what is still open.
+    // If it throws, Kysely rolls back what is still open.
     async commitTransaction(connection) {
       const handle = handleOf(connection);
       const unanswered = handle.unanswered.splice(0);
@@ -149,7 +149,7 @@ function createDriver(connections: PostgresConnections, urgentConnections: Postg
   };
 }
 
-/** Runs a statement once, outside of transactions. One that only reads may be repeated when its connection was lost. */
+/** Runs a statement once, outside a transaction. If the connection is lost, a read can be repeated. */
 async function runAlone(
   connections: PostgresConnections,
   { sql, parameters, readsOnly }: { sql: string; parameters: readonly unknown[]; readsOnly: boolean },
@@ -167,9 +167,9 @@ async function runAlone(
   }
 }
 
-/** Why a transaction was not committed: by the statement that failed, where the server says no more than that one did. */
+/** Returns why a commit failed: the failed statement's error if the server gives no more than that. */
 async function whyUndone(error: unknown, unanswered: readonly Promise<unknown>[]): Promise<unknown> {
-  // The connection was lost, or the database is in trouble. What it kept is known to the commit alone.
+  // A lost connection or a database in trouble: only the commit's error says what was kept.
   if (error instanceof UndeterminedError) return error;
   const answers = await Promise.allSettled(unanswered);
   return answers.find((answer) => answer.status === "rejected")?.reason ?? error;

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-// Imported, not global: a test that installs fake timers must not stop its database.
+// Imported, not global, so that a test with fake timers does not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
 import type { TransactionSettings } from "kysely";
 import { KitError, UndeterminedError } from "../../../util/errors.ts";
@@ -8,30 +8,30 @@ import { statementTime } from "./postgres-clock.ts";
 import { LostConnectionError, type PostgresConnections, type PostgresResult } from "./postgres-connection.ts";
 
 /**
- * A transaction under way. It ends with the first `commit` that resolves, or `rollback`. Statements that are run
- * without waiting for one another's answers take place in the order of asking, and so does the commit.
+ * An open transaction. It ends with the first `commit` that resolves, or `rollback`. Statements and the commit run in
+ * the order they were requested, even if nobody waits for the responses in between.
  */
 export type PostgresTransaction = {
-  /** @throws UndoneError when the connection was lost, or others were in the way: then nothing of it has happened. */
+  /** @throws UndoneError when the connection was lost or others were in the way; nothing has taken effect then. */
   run(sql: string, parameters: readonly unknown[]): Promise<PostgresResult>;
-  /** @throws UndoneError when nothing of it has happened, UnansweredError when the database does not say. */
+  /** @throws UndoneError when nothing has taken effect, UnansweredError when the database does not say. */
   commit(): Promise<void>;
-  /** Does nothing to a transaction that has ended. */
+  /** Does nothing if the transaction has ended. */
   rollback(): Promise<void>;
 };
 
-/** Waiting for another's lock ends after this, in milliseconds, as it does on SQLite. */
+/** The longest wait for another's lock, in milliseconds; the same as on SQLite. */
 const lockTimeoutMs = 10_000;
-/** A statement ends after this. None of ours takes long but by waiting. */
+/** The longest time for a statement. Ours are only slow when they wait. */
 const statementTimeoutMs = 15_000;
-/** The server gives a transaction up whose owner has been silent for so long: its locks stop all others. */
+/** The server ends a transaction whose owner is silent for this long: its locks block all others. */
 const idleTimeoutMs = 30_000;
-/** The server's answer is waited for a little longer than the server waits itself. */
+/** The client waits a little longer than the server, so that the server's error arrives first. */
 const answerTimeoutMs = 20_000;
 
 /**
- * Begins a transaction, with its settings in one message to the server. One that names its isolation level is ours and
- * short: it gets time limits. One that does not is a migration, which takes as long as it needs.
+ * Begins a transaction and sends its settings in the same message. One with an isolation level is ours and short, so
+ * it gets time limits. One without is a migration, which may take as long as it needs.
  *
  * @throws UndoneError when the database cannot be reached.
  */
@@ -43,7 +43,7 @@ export async function beginPostgresTransaction(
   const connection = await connections.take();
   const timeoutMs = isolationLevel === undefined ? undefined : answerTimeoutMs;
   let ended = false;
-  /** Statements that changed rows, or may have: they failed, or have no answer yet. */
+  /** The number of statements that changed rows, or may have: failed ones and those without a response yet. */
   let changing = 0;
 
   async function run(sql: string, parameters: readonly unknown[]): Promise<PostgresResult> {
@@ -55,7 +55,7 @@ export async function beginPostgresTransaction(
       return result;
     } catch (error) {
       if (!(error instanceof LostConnectionError)) throw error;
-      // The server undoes what was not committed.
+      // The server rolls back what was not committed.
       throw new UndoneError("The connection to the database was lost in a transaction", { cause: error });
     }
   }
@@ -64,17 +64,17 @@ export async function beginPostgresTransaction(
     connection.release();
   }
 
-  /** Commits; gives the error when the connection was lost meanwhile and the outcome is unknown. */
+  /** Commits; returns the error if the connection was lost and the outcome is unknown. */
   async function tryCommit(mark: string | undefined): Promise<LostConnectionError | undefined> {
     const statements = [...(mark === undefined ? [] : [marks.leave(mark)]), "commit"];
     try {
       const { command } = await connection.run(statements.join("; "), [], timeoutMs);
-      // The server's answer to a commit after a statement whose failure was ignored.
+      // The server's response to a commit after a failed statement whose error was ignored.
       if (command === "ROLLBACK")
         throw new KitError("A statement of the transaction failed; nothing was kept");
       return undefined;
     } catch (error) {
-      // After any other error the transaction is open still, and will be rolled back.
+      // After any other error the transaction is still open and will be rolled back.
       if (error instanceof LostConnectionError) return error;
       throw error;
     }
@@ -114,7 +114,7 @@ export async function beginPostgresTransaction(
       try {
         await run("rollback", []);
       } catch {
-        // Then the connection is lost, and the server rolls back by itself.
+        // The connection is lost, so the server rolls back by itself.
       } finally {
         end();
       }
@@ -136,8 +136,8 @@ function beginning(
 }
 
 /**
- * How a commit whose answer was lost is found again. Every transaction that changes something leaves its mark in the
- * table `commits`, in the same message as the commit.
+ * Finds out if a commit took effect when its response was lost. Every transaction that changes rows leaves a mark in
+ * the table `commits`, in the same message as the commit.
  *
  * | Row of a mark | Meaning | Authority |
  * |---|---|---|
@@ -146,27 +146,27 @@ function beginning(
  * | `fenced` 1 | not committed, and never will be: the mark is taken | the instance that asked |
  */
 export type CommitMarks = {
-  /** A mark that no other transaction has. */
+  /** Returns a unique mark. */
   draw(): string;
-  /** The statement that leaves a mark. */
+  /** Returns the statement that leaves a mark. */
   leave(mark: string): string;
   /**
-   * Resolves when the transaction with the mark was committed.
+   * Resolves if the transaction with the mark was committed.
    *
-   * @throws UndoneError when it was not, and cannot be any more; UnansweredError when the database does not say.
+   * @throws UndoneError when it was not and cannot be any more; UnansweredError when the database does not say.
    */
   findOut(mark: string, lost: Error): Promise<void>;
-  /** Takes old marks away, now and then. */
+  /** Deletes old marks from time to time. */
   sweep(): void;
 };
 
-/** How long the fate of a commit is asked for: longer than the server keeps a transaction whose owner is gone. */
+/** How long to try to find out; longer than the server keeps a transaction whose owner is gone. */
 const inquiryMs = 45_000;
-/** The longest pause between two questions. */
+/** The longest pause between two tries. */
 const longestPauseMs = 1_000;
-/** How long the server's answer is waited for; a mark that is being committed makes it wait. */
+/** The timeout of each query. A mark that is being committed makes it wait. */
 const questionTimeoutMs = 20_000;
-/** Marks older than this are deleted: no instance asks that late. */
+/** Marks older than this are deleted; no instance asks that late. */
 const keptMs = 10 * 60 * 1000;
 const sweepEveryMs = 60_000;
 
@@ -183,9 +183,9 @@ export function createCommitMarks(connections: PostgresConnections): CommitMarks
   }
 
   /**
-   * Inserting the mark waits for its transaction where that is still under way. Then either it is there, or it is
-   * here to stay: should the commit reach the server only now, it fails on this row. Which of the two came first is
-   * read from the row, so that asking again after a lost answer gives the same.
+   * Inserting the mark waits for its transaction if that is still running. Afterwards either the transaction's mark
+   * exists or ours does; in that case a commit that reaches the server only now fails on our row. The row says which
+   * came first, so asking again after a lost response gives the same result.
    */
   async function wasCommitted(mark: string): Promise<boolean> {
     await run(
@@ -223,7 +223,7 @@ export function createCommitMarks(connections: PostgresConnections): CommitMarks
       const time = Date.now();
       if (time - sweptAt < sweepEveryMs) return;
       sweptAt = time;
-      // Instances that sweep at once share the work. What is left over is for the next sweep.
+      // Concurrent sweeps of several instances share the work. The rest is left to the next sweep.
       run(
         `delete from commits where id in (
           select id from commits where at < ${statementTime} - ${keptMs} for update skip locked)`,

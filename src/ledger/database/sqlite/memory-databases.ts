@@ -6,10 +6,10 @@ import { newestSchema } from "./newest-schema.ts";
 import { createSqliteDialect } from "./sqlite-dialect.ts";
 
 /**
- * Opens databases in memory at the newest schema that all begin alike. The first is filled; the others are copies of it
- * as it was then.
+ * Opens in-memory databases at the newest schema that all start with the same content. The first one is filled; the
+ * others are copies of it.
  *
- * @param fill puts in what each is to hold
+ * @param fill adds the initial content
  */
 export function createMemoryDatabases(fill: (database: Database) => Promise<void>): () => Promise<Database> {
   let image: Uint8Array | undefined;
@@ -21,7 +21,7 @@ export function createMemoryDatabases(fill: (database: Database) => Promise<void
       else {
         sqlite.exec(newestSchema);
         await fill(database);
-        // Before Node 24.16 there are no images: then each is made as the first one.
+        // Node before 24.16 has no `serialize`; there, every database is filled.
         image = sqlite.serialize?.();
       }
       return database;
@@ -32,16 +32,15 @@ export function createMemoryDatabases(fill: (database: Database) => Promise<void
   };
 }
 
-/** A row of some table. */
 type Row = Readonly<Record<string, string | number | null>>;
 
-/** Everything that an SQLite database holds, by table. */
+/** The content of an SQLite database, by table. */
 export type Rows = Readonly<Record<string, readonly Row[]>>;
 
-/** Below SQLite's bound of parameters, whatever the table. */
+/** Keeps an insert below SQLite's limit of parameters, for every table. */
 const rowsAtOnce = 50;
 
-/** Reads all rows of an SQLite database, the record of its migrations aside. */
+/** Reads all rows of an SQLite database, except the record of its migrations. */
 export async function readRows(db: Database): Promise<Rows> {
   const { rows: tables } = await sql<{ name: string }>`
     SELECT name FROM sqlite_master
@@ -54,10 +53,10 @@ export async function readRows(db: Database): Promise<Rows> {
   return read;
 }
 
-/** Adds rows to an SQLite database of the same schema. What is there already under the same key stays as it is. */
+/** Adds rows to an SQLite database of the same schema. Existing rows with the same key are kept. */
 export async function addRows(db: Database, rows: Rows): Promise<void> {
   await inTransaction(db, async (transaction) => {
-    // Tables come in any order.
+    // The tables may come in any order.
     await sql`PRAGMA defer_foreign_keys = ON`.execute(transaction);
     for (const [table, all] of Object.entries(rows)) {
       const columns = Object.keys(all[0] ?? {});

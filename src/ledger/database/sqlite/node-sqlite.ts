@@ -1,16 +1,15 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
-// Imported, not global: a test that installs fake timers must not stop its database.
+// Imported, not global, so that a test with fake timers does not stop its database.
 import { setTimeout as delay } from "node:timers/promises";
 import type { CompiledQuery, QueryResult } from "kysely";
 import { UndeterminedError } from "../../../util/errors.ts";
 
-/** Distinct statements kept prepared; preparing one costs more than running it. */
+/** The number of prepared statements to cache; preparing one costs more than running it. */
 const preparedStatements = 256;
 
-/** A statement as it is kept prepared, and whether it gives rows. */
 type Prepared = { statement: StatementSync; givesRows: boolean };
 
-/** Makes what runs queries on an open file. Its errors say what is wrong with the file or its disk. */
+/** Creates the function that runs queries on an open file. Its errors explain what is wrong with the file or its disk. */
 export function createQueryRunner(file: DatabaseSync): (query: CompiledQuery) => QueryResult<unknown> {
   const kept = new Map<string, Prepared>();
 
@@ -52,11 +51,10 @@ function toSqliteValues(parameters: readonly unknown[]): readonly SQLInputValue[
 }
 
 /**
- * Tries again while another process, or another connection of this one, holds SQLite's lock, until `deadline` in the
- * time of `performance.now()`. SQLite's own busy timeout would stop this whole process meanwhile, and for good where
- * the holder is in this very process.
+ * Retries while another connection holds SQLite's lock, until `deadline` (in the time of `performance.now()`).
+ * SQLite's own busy timeout would block this whole process, and forever if the holder is in this process.
  *
- * @throws UndeterminedError when the lock was not given up in time.
+ * @throws UndeterminedError when the lock was not released in time.
  */
 export async function whileLocked<T>(deadline: number, work: () => T): Promise<T> {
   for (let attempt = 0; ; attempt++) {
@@ -81,7 +79,7 @@ export function isLocked(error: unknown): boolean {
   return sqliteErrorCode(error) === sqliteBusy;
 }
 
-/** The result code of an SQLite error, without the upper bytes, which say more; undefined for other errors. */
+/** The primary result code of an SQLite error, without the extended bits; undefined for other errors. */
 function sqliteErrorCode(error: unknown): number | undefined {
   return error instanceof Error && "errcode" in error && typeof error.errcode === "number"
     ? error.errcode & 0xff
@@ -91,7 +89,7 @@ function sqliteErrorCode(error: unknown): number | undefined {
 const restoring =
   "keep the file, with those that SQLite has beside it, and restore the last backup: see Backups in docs/guides/operations.md of this package.";
 
-/** The problem with the file or its disk, and what to do, by SQLite's result code. */
+/** The problem with the file or its disk, and the advice, by SQLite's result code. */
 const fileProblems: Readonly<Record<number, readonly [problem: string, advice: string]>> = {
   // SQLITE_READONLY
   8: [
@@ -113,13 +111,13 @@ const fileProblems: Readonly<Record<number, readonly [problem: string, advice: s
   ],
 };
 
-/** The advice about a file whose content cannot be read; undefined for any other error. */
+/** Returns the problem and advice for a file whose content cannot be read; undefined for any other error. */
 export function damageOf(error: unknown): readonly [problem: string, advice: string] | undefined {
   const code = sqliteErrorCode(error) ?? 0;
   return [11, 26].includes(code) ? fileProblems[code] : undefined;
 }
 
-/** An error of `node:sqlite`, as one that says what is wrong with the file; any other error stays as it is. */
+/** Explains an error of `node:sqlite` that is about the file; returns any other error unchanged. */
 function explained(error: unknown): unknown {
   const [problem, advice] = fileProblems[sqliteErrorCode(error) ?? 0] ?? [];
   if (problem === undefined || advice === undefined) return error;

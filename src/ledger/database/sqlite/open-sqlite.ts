@@ -6,14 +6,14 @@ import type { Database } from "../database.ts";
 import { damageOf, isLocked } from "./node-sqlite.ts";
 
 /**
- * Opens the SQLite file of a URL `sqlite:PATH`, and creates it when it does not exist.
+ * Opens the SQLite file of a URL `sqlite:PATH`; creates it if it does not exist.
  *
  * @throws ConfigurationError when the URL names no file, or its folder does not exist.
  * @throws KitError when the file cannot be opened or is not an SQLite database.
  */
 export async function openSqlite(url: string): Promise<Database> {
   const path = sqlitePath(url);
-  // Loaded here and not with this module: loading Kysely takes longer than opening the file.
+  // Imported here rather than at the top: loading Kysely takes longer than opening the file.
   const [{ Kysely }, { createSqliteDialect }, sqlite] = await Promise.all([
     import("kysely"),
     import("./sqlite-dialect.ts"),
@@ -21,7 +21,7 @@ export async function openSqlite(url: string): Promise<Database> {
   ]);
   let database: DatabaseSync | undefined;
   try {
-    // Keys' HMACs and signed transactions are for this user alone to read. SQLite gives its side files the same mode.
+    // Only this user may read the HMACs of keys and the signed transactions. SQLite gives its side files the same mode.
     if (path !== ":memory:" && !existsSync(path)) closeSync(openSync(path, "a", 0o600));
     database = new sqlite.DatabaseSync(path);
     configure(database, path);
@@ -36,7 +36,7 @@ export async function openSqlite(url: string): Promise<Database> {
       ],
     });
   }
-  // Each database in memory is of one connection alone.
+  // A database in memory is visible to a single connection only.
   const openReader = () => new sqlite.DatabaseSync(path, { readOnly: true });
   const dialect = createSqliteDialect(database, path === ":memory:" ? {} : { openReader });
   const opened: Database = new Kysely({ dialect });
@@ -45,22 +45,22 @@ export async function openSqlite(url: string): Promise<Database> {
 }
 
 function configure(database: DatabaseSync, path: string): void {
-  // Only while opening, when nothing waits for this process: afterwards the session does the waiting.
+  // Only while opening, when nothing waits for this process. Later, the driver does the waiting.
   database.exec("PRAGMA busy_timeout = 5000");
   const mode = database.prepare("PRAGMA journal_mode = WAL").get()?.journal_mode;
   if (mode !== "wal" && path !== ":memory:") {
     throw new KitError(`SQLite cannot use its write-ahead log here: the journal mode is ${mode}`);
   }
-  // What was reported done survives a loss of power, not only a crash.
+  // Reported commits survive a power loss, not only a crash.
   database.exec("PRAGMA synchronous = FULL");
   database.exec("PRAGMA foreign_keys = ON");
-  // Copies of pages by which a part of a transaction is undone: a claim of many payments would write them to a file.
+  // For the statement journal: a claim of many payments would otherwise spill it to a file.
   database.exec("PRAGMA temp_store = MEMORY");
   database.exec("PRAGMA busy_timeout = 0");
   requireWritable(database);
 }
 
-/** Writes and undoes it: that a file can only be read would else be noticed with the first payment. */
+/** Writes and rolls back; otherwise a read-only file would go unnoticed until the first payment. */
 function requireWritable(database: DatabaseSync): void {
   try {
     database.exec("BEGIN IMMEDIATE");
@@ -82,21 +82,21 @@ function sqlitePath(url: string): string {
   const path = url.slice("sqlite:".length);
   if (path === ":memory:") return path;
   if (path === "") throw problem("names no file");
-  // sqlite://data.db would be read as a file in the root folder by some and as a relative path by others.
+  // Some would read sqlite://data.db as a file in the root folder, others as a relative path.
   if (path.startsWith("//")) throw problem("must be written sqlite:PATH, without slashes before the path");
   const absolute = resolve(path);
   if (!existsSync(dirname(absolute))) throw problem(`the folder ${dirname(absolute)} does not exist`);
   return absolute;
 }
 
-/** Returns true if a URL names an SQLite file that does not exist: opening it would create it, with nothing in it. */
+/** Returns true if a URL names an SQLite file that does not exist. Opening it would create an empty one. */
 export function isMissingFile(url: string): boolean {
   if (!url.startsWith("sqlite:")) return false;
   const file = url.slice("sqlite:".length);
   return file !== ":memory:" && !existsSync(resolve(file));
 }
 
-/** The files of open databases, as they were when they were opened. */
+/** The files of open databases, with their status at the time of opening. */
 const files = new WeakMap<Database, { path: string; opened: BigIntStats }>();
 
 function rememberFile(database: Database, path: string): void {
@@ -105,8 +105,8 @@ function rememberFile(database: Database, path: string): void {
 }
 
 /**
- * Returns true if the file that an open database writes to is no longer at its path: it was removed, moved or replaced. SQLite goes on
- * writing to it, and does not say so. False where no file was remembered.
+ * Returns true if an open database's file is no longer at its path: it was removed, moved or replaced. SQLite keeps
+ * writing to it without an error. Returns false if no file was remembered.
  */
 export function isFileGone(database: Database): boolean {
   const file = files.get(database);

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-// Imported, not global: a test that installs fake timers must not stop its database.
+// Imported, not global, so that a test with fake timers does not stop its database.
 import { setImmediate } from "node:timers";
 import {
   CompiledQuery,
@@ -17,16 +17,16 @@ import { KitError } from "../../../util/errors.ts";
 import { countUsers } from "../database.ts";
 import { createQueryRunner, whileLocked } from "./node-sqlite.ts";
 
-/** Even after a long wait for its turn, a user waits so long for another process that has the lock, in milliseconds. */
+/** The minimum time to wait for another process's lock, even after a long wait in the queue, in milliseconds. */
 const leastLockTimeoutMs = 100;
 
 /**
- * Kysely's dialect for SQLite over `node:sqlite`. It owns `file`, the connection that does all writing: those who write take
- * turns, in the order of asking. `openReader` opens connections that only read, which wait for no writer: in write-ahead mode
- * they see what was committed last. Without it, as for a database in memory, reads take turns with the writing.
+ * Kysely's dialect for SQLite over `node:sqlite`. It owns `file`, the connection for all writes, which are queued
+ * first come, first served. `openReader` opens read-only connections that wait for no writer: in write-ahead mode they
+ * see the last commit. Without it, as for a database in memory, reads join the queue of writes.
  *
- * Isolation levels are not looked at: transactions that write run one at a time. Another process, or another connection of
- * this one, is waited for up to `lockTimeoutMs` where it has the write lock.
+ * Isolation levels are ignored: transactions that write run one at a time. If another connection, of this process or
+ * another one, holds the write lock, it waits up to `lockTimeoutMs`.
  */
 export function createSqliteDialect(
   file: DatabaseSync,
@@ -40,7 +40,7 @@ export function createSqliteDialect(
   };
 }
 
-/** Kysely's lock for a single connection wakes every waiter at each turn; and a read need not wait for a writer. */
+/** Disables Kysely's own lock, which wakes every waiter on each release and makes reads wait for writes. */
 class Adapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
@@ -53,7 +53,7 @@ const locking: ReadonlySet<SelectModifierNode["modifier"]> = new Set([
   "SkipLocked",
 ]);
 
-/** SQLite has one writer at a time: where others lock rows, it has nothing to lock, and no words for it. */
+/** Drops row locks: SQLite has a single writer, and no syntax for them. */
 class QueryCompiler extends SqliteQueryCompiler {
   protected override visitSelectModifier(node: SelectModifierNode): void {
     if (!locking.has(node.modifier)) super.visitSelectModifier(node);
@@ -61,14 +61,14 @@ class QueryCompiler extends SqliteQueryCompiler {
 }
 
 /**
- * Kysely's driver, with turns for those who write, and other connections for those who read. What Kysely takes for a
- * connection takes one of the file's with each statement, or for a transaction.
+ * Kysely's driver, with a queue for writes and separate connections for reads. Kysely's connections are only handles:
+ * each takes a real connection for one statement or one transaction.
  */
 function createDriver(connections: Connections, lockTimeoutMs: number): Driver {
   const transactions = new Map<DatabaseConnection, Connection>();
   const users = countUsers();
 
-  /** Counted from the asking: otherwise each in a long queue would wait the whole time, one after the other. */
+  /** Counted from the request; otherwise each user in a long queue would wait the full time, one after the other. */
   const deadline = (askedAt: number) =>
     Math.max(askedAt + lockTimeoutMs, performance.now() + leastLockTimeoutMs);
 
@@ -86,9 +86,9 @@ function createDriver(connections: Connections, lockTimeoutMs: number): Driver {
     connection: Connection,
     query: CompiledQuery,
   ): QueryResult<unknown> | Promise<QueryResult<unknown>> {
-    // SQLite may have undone it by itself, as on a full disk: this statement would then be committed alone.
+    // SQLite may have rolled back by itself, as on a full disk; this statement would then commit alone.
     if (!connection.file.isTransaction) throw new KitError("The transaction has ended");
-    // Who writes has the lock.
+    // A writing transaction holds the lock already.
     if (!connection.readsOnly) return connection.execute(query);
     return whileLocked(deadline(performance.now()), () => connection.execute(query));
   }
@@ -125,7 +125,7 @@ function createDriver(connections: Connections, lockTimeoutMs: number): Driver {
       const askedAt = performance.now();
       const connection = await connections.take(readsOnly);
       try {
-        // A deferred transaction that reads before it writes would fail beside another writer.
+        // A deferred transaction that reads before it writes would fail if there is another writer.
         const begin = CompiledQuery.raw(readsOnly ? "begin" : "begin immediate");
         await whileLocked(deadline(askedAt), () => connection.execute(begin));
       } catch (error) {
@@ -134,7 +134,7 @@ function createDriver(connections: Connections, lockTimeoutMs: number): Driver {
       }
       transactions.set(handle, connection);
     },
-    // Where it throws, Kysely rolls back what is still open.
+    // If it throws, Kysely rolls back what is still open.
     async commitTransaction(handle) {
       const connection = transactions.get(handle);
       if (connection === undefined) return;
@@ -158,19 +158,19 @@ function createDriver(connections: Connections, lockTimeoutMs: number): Driver {
   };
 }
 
-/** Connections for reading that are kept open; each snapshot that is being read at the same time needs its own. */
+/** The number of idle readers kept open; each concurrent snapshot needs its own. */
 const keptReaders = 4;
-/** Those who write take turns for so long, in milliseconds, before everything else in this process has one. */
+/** How long queued writes may run in one go before the event loop gets a turn, in milliseconds. */
 const longestRoundMs = 5;
 
-/** One of the connections to a file, and how Kysely runs a statement on it. */
+/** One of the connections to a file, and the function that runs Kysely's statements on it. */
 type Connection = {
   file: DatabaseSync;
   readsOnly: boolean;
   execute(query: CompiledQuery): QueryResult<unknown>;
 };
 
-/** The connections to one file: the one that writes, which has one user at a time, and some that read. */
+/** The connections to one file: the writer, which has one user at a time, and some readers. */
 type Connections = {
   take(readsOnly: boolean): Promise<Connection>;
   giveBack(connection: Connection): void;
@@ -184,13 +184,13 @@ function createConnections(file: DatabaseSync, openReader: (() => DatabaseSync) 
   let isTaken = false;
   let roundBegan = 0;
 
-  /** The user that ends hands the turn over, so that none can jump the queue. */
+  /** Hands the writer directly to the next in the queue, so that nobody can jump it. */
   function endTurn(): void {
     const next = waiting.shift();
     if (next === undefined) {
       isTaken = false;
     } else if (performance.now() - roundBegan > longestRoundMs) {
-      // A long queue would otherwise keep the event loop, and other processes, out for as long as it lasts.
+      // A long queue would otherwise block the event loop, and other processes, until it is empty.
       setImmediate(() => {
         roundBegan = performance.now();
         next();
