@@ -143,8 +143,8 @@ export type SettlementStep = FromService & { readonly settlementId: Hex } & (
         /** The payment method, `SignedPayment.method`. */
         readonly method: string;
         /**
-         * The amount to settle, in the asset's smallest unit: for an upto payment, the amount in the settle
-         * request; for a claim, payout or refund of channels, the amount it is expected to move.
+         * The amount to settle, in the asset's smallest unit: for an upto payment, the amount in the settle request;
+         * for a claim, payout or refund of channels, the amount it is expected to move.
          */
         readonly amount: bigint;
       }
@@ -202,8 +202,8 @@ export type RpcRequested = FromService & {
   /** The methods in the batch, in order. */
   readonly methods: readonly string[];
   /**
-   * The methods called for one settlement (by its id) or one transaction (by its hash). Calls that concern no
-   * payment are not in it.
+   * The methods called for one settlement (by its id) or one transaction (by its hash). Calls that concern no payment
+   * are not in it.
    */
   readonly about: ReadonlyMap<Hex, readonly string[]>;
   readonly durationMs: number;
@@ -228,8 +228,8 @@ export type FaultHit = FromService & {
   /** The JSON-RPC methods it hit; empty when a fault of the chain itself is set. */
   readonly methods: readonly string[];
   /**
-   * All calls in the HTTP request it hit, and which of them it made fail. When a fault of the chain itself is
-   * set: the transactions it hit, each by its hash.
+   * All calls in the HTTP request it hit, and which of them it made fail. When a fault of the chain itself is set:
+   * the transactions it hit, each by its hash.
    */
   readonly calls: readonly { readonly params: readonly unknown[]; readonly isHit: boolean }[];
 };
@@ -244,9 +244,8 @@ export type ShopAnswer = {
 };
 
 /**
- * A request to the shop behind the recording proxy of `up --shop` that concerns a payment: it has a payment
- * header, or was answered with 402 or not at all. Other headers, such as `authorization` and `cookie`, are
- * never included.
+ * A request to the shop behind the recording proxy of `up --shop` that concerns a payment: it has a payment header,
+ * or was answered with 402 or not at all. Other headers, such as `authorization` and `cookie`, are never included.
  */
 export type ShopExchange = FromService & {
   /** Shared by the request's `sent` and `ended` messages. */
@@ -270,8 +269,8 @@ export type ShopExchange = FromService & {
         /** True if the request had a payment header. */
         readonly isPaid: boolean;
         /**
-         * Undefined if there was no response. Published when the response begins, or for an error, once its
-         * body has arrived.
+         * Undefined if there was no response. Published when the response begins, or for an error, once its body has
+         * arrived.
          */
         readonly answer: ShopAnswer | undefined;
         /** `left` if the client left before the response; `down` if the shop sent none. */
@@ -354,8 +353,8 @@ export function describeReceived(
 export type Channel<Message> = {
   readonly name: string;
   /**
-   * Publishes to all subscribers synchronously. `describe` is called only if there are any. Never throws, even
-   * if `describe` or a listener does.
+   * Publishes to all subscribers synchronously. `describe` is called only if there are any. Never throws, even if
+   * `describe` or a listener does.
    */
   publish(describe: () => Message): void;
   /** True if there are subscribers. Check it before collecting data only to publish it. */
@@ -410,8 +409,8 @@ const quietMs = 60_000;
 const warnedAt = new Map<string, number>();
 
 /**
- * Emits a process warning, with the stack, that an observer failed. No payment decision depends on observers,
- * so everything else continues. Tests fail on this warning; see `test/support/observers-setup.ts`.
+ * Emits a process warning, with the stack, that an observer failed. No payment decision depends on observers, so
+ * everything else continues. Tests fail on this warning; see `test/support/observers-setup.ts`.
  *
  * @param what identifies the observer; the same text is reported at most once a minute
  */

@@ -15,8 +15,8 @@ export type AdviceContext = {
 };
 
 /**
- * The options that a command in an advice needs for a payment, each with a leading space. Undefined if the
- * command needs more than the payment has.
+ * The options that a command in an advice needs for a payment, each with a leading space. Undefined if the command
+ * needs more than the payment has.
  */
 export function optionsOf(
   words: string,

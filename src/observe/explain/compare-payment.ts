@@ -30,10 +30,7 @@ function versionOf(payload: unknown): 1 | 2 | undefined {
   return isRecord(payload.accepted) ? 2 : 1;
 }
 
-/**
- * Compares a payment that a shop refused with the shop's offers, assuming that the payer accepted the nearest
- * one.
- */
+/** Compares a payment that a shop refused with the shop's offers, assuming that the payer accepted the nearest one. */
 export function comparePayment(
   header: PaymentHeader,
   challenges: readonly ShopChallenge[],

@@ -46,14 +46,11 @@ export type ExplainContext = Deployment & {
   /** The clock that `now` comes from, such as `this machine's clock`, if findings about times should name it. */
   clock?: string | undefined;
   /**
-   * The operation of the request. By default a request that is good for either operation is good; only verify
-   * needs an exact maximum.
+   * The operation of the request. By default a request that is good for either operation is good; only verify needs
+   * an exact maximum.
    */
   operation?: Operation | undefined;
-  /**
-   * True if the signature was already found good, perhaps by the payer's wallet contract, which is not called
-   * here.
-   */
+  /** True if the signature was already found good, perhaps by the payer's wallet contract, which is not called here. */
   signatureHeld?: boolean | undefined;
 };
 
@@ -67,9 +64,8 @@ export type Explanation = {
 };
 
 /**
- * Explains a payment, a challenge or an answer: lists everything that would prevent settling, not only the
- * first reason a facilitator would give. Works without a chain, so it checks neither balances nor used
- * authorizations.
+ * Explains a payment, a challenge or an answer: lists everything that would prevent settling, not only the first
+ * reason a facilitator would give. Works without a chain, so it checks neither balances nor used authorizations.
  */
 export function explain(text: string, context: ExplainContext): Explanation {
   const { input, findings } = readInput(text);
@@ -87,8 +83,8 @@ type Halves = {
   payload: unknown;
   terms: unknown;
   /**
-   * Maps a path in the request to its path in the explained text; undefined for a member that was made up so
-   * that it can be read.
+   * Maps a path in the request to its path in the explained text; undefined for a member that was made up so that it
+   * can be read.
    */
   placeOf(path: string): string | undefined;
 };
@@ -458,8 +454,8 @@ function tokenAsked(
 }
 
 /**
- * The units to show amounts in: those of the token in the terms, else of the first configured token, else of
- * the network's USDC.
+ * The units to show amounts in: those of the token in the terms, else of the first configured token, else of the
+ * network's USDC.
  */
 function unitsAsked(terms: unknown, network: Network | undefined, context: ExplainContext): TokenUnits {
   const configured = network && context.tokens?.[network.name]?.[0];

@@ -62,8 +62,8 @@ export type RefusedRequest = {
 };
 
 /**
- * Why the chains' time differs from this machine's: they started that way, as with a seed, or it was moved
- * later, which a reset undoes. Undefined if the times are the same.
+ * Why the chains' time differs from this machine's: they started that way, as with a seed, or it was moved later,
+ * which a reset undoes. Undefined if the times are the same.
  */
 export type OwnClockSince = "started" | "moved" | undefined;
 
@@ -193,10 +193,7 @@ export function explainLostAnswer(ledger: string | null): RefusalExplanation {
   return explanationOf(finding("answer-lost", "", got));
 }
 
-/**
- * Builds the verify or settle body for this payment, in the full form of its version; empty for an unknown
- * payment method.
- */
+/** Builds the verify or settle body for this payment, in the full form of its version; empty for an unknown payment method. */
 export function requestBodyOf(
   request: PaymentRequest,
   { contracts, tokens }: Deployment,
@@ -244,8 +241,8 @@ export function explanationOf(found: Finding): RefusalExplanation {
 }
 
 /**
- * The chain reads that were made for a payment: none, whether its authorization was used, or also whether the
- * payer can pay.
+ * The chain reads that were made for a payment: none, whether its authorization was used, or also whether the payer
+ * can pay.
  */
 export type KnownOfChain = "nothing" | "use" | "state";
 

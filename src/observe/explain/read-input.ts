@@ -55,10 +55,7 @@ export function readInput(text: string): InputReading {
   return { input, findings };
 }
 
-/**
- * From a response printed by `curl -i`, takes the payment header, otherwise the body. Returns any other text
- * unchanged.
- */
+/** From a response printed by `curl -i`, takes the payment header, otherwise the body. Returns any other text unchanged. */
 function withoutHttp(text: string): string {
   if (!/^HTTP\/\d/.test(text)) return text;
   const [head = "", ...body] = text.split(/\r?\n\r?\n/);
@@ -75,8 +72,8 @@ function notJson(text: string): Finding {
 }
 
 /**
- * A body with one of these is meant for a facilitator: current names, their Python spelling, and the name in
- * the first version.
+ * A body with one of these is meant for a facilitator: current names, their Python spelling, and the name in the
+ * first version.
  */
 const requestMembers = [
   "paymentPayload",

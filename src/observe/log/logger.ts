@@ -17,11 +17,11 @@ export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 export type FieldsBeside = (fields: object, requestId: () => unknown) => object;
 
 /**
- * The service's logger: JSON lines on stderr, so that stdout stays free for command output. Keys, signatures,
- * RPC URLs, headers and bodies are never logged. Errors are reduced to name, code, message and hints, plus a
- * stack if they may be bugs; an `UndeterminedError` is expected and gets none. Libraries quote their inputs in
- * messages, so every URL is cut to its scheme (RPC URLs carry provider keys), every API key to its id, and
- * every hex string longer than a hash (a signature, a signed transaction) to its first digits.
+ * The service's logger: JSON lines on stderr, so that stdout stays free for command output. Keys, signatures, RPC
+ * URLs, headers and bodies are never logged. Errors are reduced to name, code, message and hints, plus a stack if
+ * they may be bugs; an `UndeterminedError` is expected and gets none. Libraries quote their inputs in messages, so
+ * every URL is cut to its scheme (RPC URLs carry provider keys), every API key to its id, and every hex string longer
+ * than a hash (a signature, a signed transaction) to its first digits.
  */
 export function createLogger(
   level: string,

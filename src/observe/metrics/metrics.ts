@@ -28,8 +28,8 @@ export type RpcExchange = {
 };
 
 /**
- * Why the sponsor gave a payer no gas money: over the limit for one gift, for one day, or for one organization;
- * or the sponsor lacks the coins.
+ * Why the sponsor gave a payer no gas money: over the limit for one gift, for one day, or for one organization; or
+ * the sponsor lacks the coins.
  */
 export type GiftRefusal = "payment" | "day" | "organization" | "coins";
 
@@ -45,10 +45,7 @@ export type Metrics = {
   withdrawal(network: NetworkName): void;
   /** The sponsor refused to give gas money. */
   giftRefused(network: NetworkName, reason: GiftRefusal): void;
-  /**
-   * Returns a counter for the RPC client of one network. `providers` are the endpoints' hosts, in configuration
-   * order.
-   */
+  /** Returns a counter for the RPC client of one network. `providers` are the endpoints' hosts, in configuration order. */
   rpc(network: NetworkName, providers: readonly string[]): { exchanged(exchange: RpcExchange): void };
   /** Adds sources; those added before stay. */
   observe(sources: Partial<MetricSources>): void;
@@ -74,11 +71,11 @@ const settleBuckets = [0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 21, 34, 55, 90];
 const rpcBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
- * Creates the Prometheus metrics. `metrics` goes to the parts of the service, `register` to the app that serves
- * them; see `createMetricsApp`.
+ * Creates the Prometheus metrics. `metrics` goes to the parts of the service, `register` to the app that serves them;
+ * see `createMetricsApp`.
  *
- * prom-client is imported here and not at the top: loading takes 0.3 s, which only a service with metrics
- * should spend.
+ * prom-client is imported here and not at the top: loading takes 0.3 s, which only a service with metrics should
+ * spend.
  */
 export async function createMetrics(
   options: { now?: () => number } = {},
@@ -230,9 +227,9 @@ function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), reg
 }
 
 /**
- * Returns a function that passes the first `count` distinct values through and maps all later ones to "other".
- * Every label value is a series that is kept forever: if there are more values than expected, the metrics
- * should lose precision instead of filling the memory.
+ * Returns a function that passes the first `count` distinct values through and maps all later ones to "other". Every
+ * label value is a series that is kept forever: if there are more values than expected, the metrics should lose
+ * precision instead of filling the memory.
  */
 function capLabels(count: number): (value: string) => string {
   const known = new Set<string>();

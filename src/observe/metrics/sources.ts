@@ -39,10 +39,7 @@ export type OperatorFunds = {
   transactionCost: bigint;
 };
 
-/**
- * Payments on one network that were submitted directly to the token, in the whole ledger, by the state of their
- * forwards.
- */
+/** Payments on one network that were submitted directly to the token, in the whole ledger, by the state of their forwards. */
 export type DirectSubmissions = {
   network: NetworkName;
   state: "queued" | "sent" | "forwarded";
@@ -159,8 +156,8 @@ const ofHealth: readonly Measure<{ ready: boolean }>[] = [
 ];
 
 /**
- * Defines the gauges that are looked up when the metrics are scraped. A source that fails reports no values
- * rather than stale ones, and the failure is counted.
+ * Defines the gauges that are looked up when the metrics are scraped. A source that fails reports no values rather
+ * than stale ones, and the failure is counted.
  */
 export function observeSources(options: {
   client: Pick<typeof promClient, "Counter" | "Gauge">;

@@ -25,8 +25,8 @@ export function createRequestSpans(
   let lastEnded: { requestId: string; span: Span } | undefined;
 
   /**
-   * The parent is the active span of an HTTP instrumentation, else the caller's `traceparent`, else the
-   * payment's earlier span. If the earlier span is in another trace, it is linked instead.
+   * The parent is the active span of an HTTP instrumentation, else the caller's `traceparent`, else the payment's
+   * earlier span. If the earlier span is in another trace, it is linked instead.
    */
   function placeOf(
     headers: TraceHeaders | undefined,
@@ -98,8 +98,8 @@ export function createRequestSpans(
     },
 
     /**
-     * The newest request that was checking the payment at time `at`. Once the payment is claimed, RPC calls
-     * belong to its settlement or transaction.
+     * The newest request that was checking the payment at time `at`. Once the payment is claimed, RPC calls belong to
+     * its settlement or transaction.
      */
     checking({ entries }: PaymentRecord, at: number): Span | undefined {
       const newest = entries.findLast(
@@ -139,8 +139,8 @@ function describePayment({
 }
 
 /**
- * One span per settlement, from claim to outcome on chain, and one per recovery. They outlive the request if it
- * was answered with `pending`.
+ * One span per settlement, from claim to outcome on chain, and one per recovery. They outlive the request if it was
+ * answered with `pending`.
  */
 export function createSettlementSpans({ api, tracer, payments }: TraceContext) {
   const { SpanKind, SpanStatusCode } = api;
@@ -232,8 +232,8 @@ type OpenTransaction = {
 };
 
 /**
- * One span per txNonce of an operator, from signing to the block that closes it; replacements are events. It
- * belongs to the trace of the first payment in the transaction and links to every payment in it.
+ * One span per txNonce of an operator, from signing to the block that closes it; replacements are events. It belongs
+ * to the trace of the first payment in the transaction and links to every payment in it.
  */
 export function createTransactionSpans(
   { api, tracer, payments }: TraceContext,

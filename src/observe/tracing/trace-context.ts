@@ -34,8 +34,8 @@ const traceparentFormat = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-
 const longestHeader = 512;
 
 /**
- * Reads the parent span from a request's `traceparent` and `tracestate`; undefined if missing or invalid.
- * Parsed here so that it does not depend on the SDK's propagator.
+ * Reads the parent span from a request's `traceparent` and `tracestate`; undefined if missing or invalid. Parsed here
+ * so that it does not depend on the SDK's propagator.
  *
  * @see https://www.w3.org/TR/trace-context/
  */

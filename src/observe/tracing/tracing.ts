@@ -7,8 +7,8 @@ import { createRequestSpans, createSettlementSpans, createTransactionSpans, trac
 import { createTraceContext } from "./trace-context.ts";
 
 /**
- * Traces a service if `@opentelemetry/api` is installed and an SDK is registered with it. Otherwise returns
- * undefined and never calls `timeline`.
+ * Traces a service if `@opentelemetry/api` is installed and an SDK is registered with it. Otherwise returns undefined
+ * and never calls `timeline`.
  *
  * @param load loads the API; by default the installed one
  * @throws if the API is installed but fails to load
@@ -23,8 +23,8 @@ export async function openTracing(
 }
 
 /**
- * An SDK registers itself under a symbol shared by all copies of the API. Without one, skip the import: the
- * API's fifty files would delay every start.
+ * An SDK registers itself under a symbol shared by all copies of the API. Without one, skip the import: the API's
+ * fifty files would delay every start.
  */
 async function loadWhereUsed(): Promise<typeof OpenTelemetry | undefined> {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return undefined;
