@@ -117,7 +117,7 @@ export function receivedIn({ entries }: PaymentRecord): ReceivedBody | undefined
 /** A settle or verify whose checks say how the payment was judged. */
 type Judged = {
   operation: Operation;
-  /** Undefined if its entry was dropped. */
+  /** The entry of the newest such request, if there is one. */
   request: RequestEntry | undefined;
   /** The last checks that were made for it. */
   checks: ChecksEntry | undefined;
@@ -194,9 +194,9 @@ export function paymentsHitBy<P extends Searchable>(
 
 /** Limits of a timeline; the oldest records and entries beyond them are dropped. */
 export type TimelineBounds = {
-  /** The number of payments, and twice the number of requests without one. */
+  /** The number of payments; half as many requests without one are kept in addition. */
   readonly payments: number;
-  /** Approximate memory for the payments; the other requests get a quarter of it on top. */
+  /** Approximate memory for the payments; the other requests get a quarter of it in addition. */
   readonly bytes: number;
   /** The number of entries per payment. */
   readonly entries: number;

@@ -23,10 +23,10 @@ import {
 } from "./record.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** The networks and tokens that payments name, where there are more than the built-in ones. */
+/** The networks and tokens that payments name, if there are more than the built-in ones. */
 export type KnownNames = { networks?: NetworkRegistry | undefined; tokens?: KnownTokens | undefined };
 
-/** A payment as one row of a list. */
+/** Summarizes a payment as one row of a list. */
 export function summaryOf(record: PaymentRecord, names: KnownNames = {}): PaymentSummary {
   const { id, version, firstSeenAt, lastSeenAt, request } = record;
   const summary: PaymentSummary = {

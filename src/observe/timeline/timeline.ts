@@ -56,7 +56,7 @@ export type TimelineOptions = {
    * of their signature or terms.
    */
   readTime?: ((network: string) => Promise<bigint | undefined> | undefined) | undefined;
-  /** Payments from an earlier run, newest first. They do not count toward the bounds. */
+  /** Payments from an earlier run, newest first. They are never dropped. */
   earlier?: readonly PaymentDetail[] | undefined;
 };
 
