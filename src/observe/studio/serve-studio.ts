@@ -23,9 +23,9 @@ type Actions = { resend?: Resend; chain?: PaymentChain; channels?: ListChannels 
 
 /**
  * Serves `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio` beside a local service: what
- * it did with each payment, without signatures or keys. Also `GET /errors`, the meaning of each refusal, and `GET
- * /llms.txt` for coding agents. With `resend`, `POST /payments/{id}/again` sends a payment once more and `POST
- * /payments/{id}/curl` returns the command for it; the caller must keep pages of other origins from both.
+ * it did with each payment, without signatures or keys. Also `GET /errors`, the meaning of each refusal, and
+ * `GET /llms.txt` for coding agents. With `resend`, `POST /payments/{id}/again` sends a payment once more and
+ * `POST /payments/{id}/curl` returns the command for it; the caller must keep pages of other origins from both.
  */
 export function serveStudio(
   app: FastifyInstance,
