@@ -51,7 +51,7 @@ const network = z
   .string()
   .meta({ description: "The network as the caller spelled it; empty when it could not be read" });
 
-/** The caller, and if its organization's own settings were used. */
+/** The caller, and whether its organization's own settings were used. */
 export const authContextSchema = z.object({
   organizationId: z.string(),
   authMethod: z.enum(["organization_specific", "default"]).meta({

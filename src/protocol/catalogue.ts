@@ -34,7 +34,7 @@ export const nextActions = {
     "Ask those who run the facilitator. Do not sign again until they have said what became of the payment.",
 } as const;
 
-/** What is known about the payer's money. */
+/** The state of the payer's money, as far as known. */
 export const paymentStates = {
   not_taken: "Nothing was taken by this request.",
   in_flight: "A transaction is on its way, or is about to be.",
@@ -64,7 +64,7 @@ export const referenceReasons = [
 
 export type ReferenceReason = (typeof referenceReasons)[number];
 
-/** What decides a refusal, in the order in which verify checks it. */
+/** The basis of a refusal, in the order in which verify checks it. */
 export type DecidedBy = "form" | "terms" | "signature" | "code" | "time" | "state" | "ledger";
 
 /** The consequences of a situation: a row of the catalogue. */

@@ -258,7 +258,7 @@ export function payeeOf(
   return network.payTo === "any" && goesStraight(payment, network) ? payment.payTo : recipient;
 }
 
-/** The values that decide if a payment's window is accepted. */
+/** The values that decide whether a payment's window is accepted. */
 type WindowRequest = Pick<PaymentRequest, "words"> & {
   payment: Pick<SignedPayment, "window">;
   requirements: Pick<PaymentRequest["requirements"], "maxTimeoutSeconds">;

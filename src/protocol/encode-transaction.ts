@@ -6,7 +6,7 @@ import { encodeBytes, encodeList, encodeNumber } from "./rlp.ts";
 /** An unsigned type 2 transaction without an access list. Fees are in wei per gas. */
 export type TransactionFields = {
   chainId: number;
-  /** The account's own count of transactions. */
+  /** The account's transaction count. */
   nonce: number;
   maxPriorityFeePerGas: bigint;
   maxFeePerGas: bigint;

@@ -44,7 +44,7 @@ export const problemKinds = {
 /** The end of a problem's `type`. */
 export type ProblemName = (typeof problemKinds)[keyof typeof problemKinds]["name"];
 
-/** What to do about a problem, and its cause if the title does not name it or the status has several problems. */
+/** The cause of a problem, if its title does not name it or its status has several, and what to do. */
 type ProblemText = { means?: string; fix: string };
 
 /** The texts about problems, for `explain`, docs/errors.md and the OpenAPI document. */
@@ -116,7 +116,7 @@ const unsetKeys = ["undefined", "null", "[object Object]", ""];
 
 /**
  * The problem with the Authorization header, as far as its sender may know. For a key that is not accepted, it does
- * not reveal if a similar one ever existed.
+ * not reveal whether a similar one ever existed.
  */
 export function unauthorizedDetail(header: string | undefined): string {
   if (header === undefined) {

@@ -28,14 +28,17 @@ const byReason: Readonly<Partial<Record<Reason, Names>>> = {
 
 const failed = "invalid_exact_evm_transaction_failed";
 
-/** Reverts by the token for reasons it does not check. In settle it simulates only scheme “upto”; others fail when sent. */
+/**
+ * Refusals by the token for reasons that the reference facilitator does not check. In settle it simulates only scheme
+ * “upto”; other payments fail when sent.
+ */
 const wouldFail = {
   eip3009: { verify: "invalid_exact_evm_transaction_simulation_failed", settle: failed },
   permit2: { verify: "permit2_simulation_failed", settle: failed },
   upto: "permit2_simulation_failed",
 } as const;
 
-/** For Permit2 it does not check nonces. */
+/** For Permit2 the reference facilitator does not check nonces. */
 const used = { ...wouldFail, eip3009: "invalid_exact_evm_nonce_already_used" } as const;
 
 const reverted = { eip3009: failed, permit2: failed, upto: "invalid_upto_evm_transaction_failed" } as const;

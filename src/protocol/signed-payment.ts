@@ -57,7 +57,7 @@ export type PaymentWords = {
   readonly reasons: ReasonNames;
   /** The table of the reference facilitator's reasons for this method; see `reference-reasons.ts`. */
   readonly reference: "eip3009" | "permit2" | "upto";
-  /** Who finally decides if a signature counts, such as `The token`. */
+  /** Who finally decides whether a signature counts, such as `The token`. */
   readonly judge: string;
   /** Describes the EIP-712 domain of the signature, for messages. */
   domain(asset: Asset): string;

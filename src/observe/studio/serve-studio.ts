@@ -18,7 +18,7 @@ import { llmsRoutes } from "./llms-routes.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";
 
-/** What enables sending payments again, reading chains, and listing channels; without them, payments are only shown. */
+/** Used to send payments again, read chains and list channels. Without them, payments are only shown. */
 type Actions = { resend?: Resend; chain?: PaymentChain; channels?: ListChannels };
 
 /**

@@ -60,7 +60,7 @@ const unroutedViewSchema = z.object({
   message: z.string(),
 });
 
-/** What happened to a payment at the shop behind `up --shop`. */
+/** The outcome of a payment at the shop behind `up --shop`. */
 const shopViewSchema = z.object({
   method: z.string(),
   path: z.string().meta({ description: "Without its query" }),

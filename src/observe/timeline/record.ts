@@ -89,7 +89,7 @@ export type SeenAtShop = {
   isAsked: boolean;
 };
 
-/** What happened to the payment at the shop; undefined if no proxy saw it there. */
+/** The payment's history at the shop; undefined if no proxy saw it there. */
 export function seenAtShop({ entries }: PaymentRecord): SeenAtShop | undefined {
   const sent = entries.findLast((entry): entry is ShopSent => entry.kind === "shop" && entry.step === "sent");
   const ended = entries.findLast(

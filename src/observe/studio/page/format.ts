@@ -187,7 +187,7 @@ function statusAtShop({ outcome, status }: NonNullable<PaymentSummary["shop"]>):
   return outcome === "left" || (status !== null && status < 400) ? "undecided" : "refused";
 }
 
-/** What the shop did on its own, without the facilitator's decision. */
+/** Describes what the shop did without the facilitator's decision. */
 function noteOfShop({ shop, verify, settle, settledAt }: Answered): string {
   if (shop === null || shop.outcome === "open") return "";
   if (shop.outcome === "unpaid") return "asks for a payment";

@@ -75,7 +75,7 @@ export function tokenOf(network: string): TokenUnits {
   return unitsOf(asset ?? { name: "USDC", decimals: 6 });
 }
 
-/** A fault that is set: how often it has hit, if it is used up, and its settings. */
+/** A fault that is set: how often it has hit, whether it is used up, and its settings. */
 export type FaultView = { id: string; network: string; kind: string; fired: number; usedUp?: true } & Record<
   string,
   string | number | boolean | undefined

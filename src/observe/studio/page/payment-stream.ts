@@ -67,7 +67,7 @@ const newestFirst = computed(() => {
   return [...shown.values()].sort((a, b) => b.firstSeenAt - a.firstSeenAt || b.version - a.version);
 });
 
-/** Takes a snapshot. Returns a function that tells if a payment was known at the time of the snapshot. */
+/** Takes a snapshot. Returns a function that tells whether a payment was known at the time of the snapshot. */
 export function knowsPayment(): (id: string) => boolean {
   const known = payments.value;
   return (id) => known.has(id);
