@@ -86,8 +86,7 @@ export function readCodes(data: Hex): BuilderCodes | undefined {
 }
 
 /*
- * CBOR, as far as the suffix needs it: text, arrays, maps and numbers, since other facilitators attest counts under
- * the key `m`.
+ * CBOR as far as the suffix needs it: text, arrays, maps, and numbers (other facilitators' counts, under the key `m`).
  */
 
 const [numbers, texts, arrays, maps] = [0, 3, 4, 5];

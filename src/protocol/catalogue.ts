@@ -123,10 +123,9 @@ function of<const Code extends SettleErrorReasonV1, const Rows extends Readonly<
 }
 
 /**
- * Why a payment is not valid: the closed set of `invalidReason`, taken from the public x402 v1 list. Version 2
- * reports the reason itself, a v1 settle its code. Each reason lists its situations; the first one is the default if
- * nothing more is known. `unexpected_verify_error` is not among the reasons: it means that no decision was made, and
- * only comes with a 503.
+ * Why a payment is not valid: the closed set of `invalidReason`, taken from the public x402 v1 list. Version 2 reports the
+ * reason itself, a v1 settle its code. Each reason lists its situations; the first one is the default if nothing more is
+ * known. `unexpected_verify_error` is not among the reasons: it means that no decision was made, and only comes with a 503.
  */
 export const reasons = {
   invalid_payload: of("invalid_payload", { payload_malformed: form(fixRequest) }),
@@ -190,9 +189,8 @@ export const reasons = {
     would_revert: state({ ...giveUp, ...unknown }),
   }),
 
-  // Reasons for Permit2 payments, which version 1 does not have, named as in the public packages: those act on two of
-  // them, `permit2_allowance_required` and `settlement_pending`. For reasons without situations, see
-  // `permit2Reasons`.
+  // Reasons for Permit2 payments, which version 1 does not have, named as in the public packages: those act on two of them,
+  // `permit2_allowance_required` and `settlement_pending`. For reasons without situations, see `permit2Reasons`.
   invalid_permit2_spender: of("invalid_payload", { spender_differs: terms(signAgain) }),
   invalid_permit2_recipient_mismatch: of("invalid_payload", {}),
   permit2_deadline_expired: of("invalid_payload", {}),
@@ -376,8 +374,7 @@ export type Invalid = {
   /** When to try again, if known. */
   retryAfterSeconds?: number | string | undefined;
   /**
-   * The chain's time that the payment's own times were compared with, in Unix seconds; a placeholder in expected
-   * responses.
+   * The chain's time that the payment's own times were compared with, in Unix seconds; a placeholder in expected responses.
    */
   chainTime?: bigint | string;
 };

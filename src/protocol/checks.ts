@@ -36,8 +36,7 @@ export type ServedNetwork = {
 
 /**
  * The x402 extensions that bring a Permit2 approval along with the payment, so that the payer needs no gas. It is
- * either signed for the token (EIP-2612) and settled in the payment's own transaction, or a transaction of the payer
- * that is sent first.
+ * signed for the token (EIP-2612) and settled together with the payment, or is a transaction that is sent first.
  */
 export const gasSponsorings = ["eip2612GasSponsoring", "erc20ApprovalGasSponsoring"] as const;
 
@@ -204,8 +203,7 @@ export function checkTerms(
 }
 
 /**
- * All refusals that follow from the request alone, in the order of {@link checkTerms}; for people, who want to see
- * every one.
+ * All refusals that follow from the request alone, in the order of {@link checkTerms}; for people, who want to see every one.
  */
 export function refuseTerms(
   request: PaymentRequest,
@@ -265,9 +263,8 @@ type WindowRequest = Pick<PaymentRequest, "words"> & {
 };
 
 /**
- * Checks that the chain's time is inside the payer's window. The signed end must be at least
- * {@link expiryMarginSeconds} away, and not further than the network allows: until then the settlement is watched and
- * its value reserved.
+ * Checks that the chain's time is inside the payer's window. The signed end must be at least {@link expiryMarginSeconds} away,
+ * and not further than the network allows: until then the settlement is watched and its value reserved.
  *
  * @param chainTime in Unix seconds
  */

@@ -18,12 +18,10 @@ export const signatureAdvice = {
 } as const;
 
 /**
- * The common mistakes in x402 payments and their fixes. One table for everything that explains: refusal messages, the
- * command `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in responses, so it is
- * plain ASCII.
+ * The common mistakes in x402 payments and their fixes. One table for everything that explains: refusal messages, the command
+ * `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in responses, so it is plain ASCII.
  *
- * `rank` orders findings: 1 prevents everything else from being read, 2 makes verify or a shop refuse, 5 is only
- * worth a look.
+ * `rank` orders findings: 1 prevents everything else from being read, 2 makes verify or a shop refuse, 5 is only worth a look.
  */
 export const mistakes = {
   "not-json": {

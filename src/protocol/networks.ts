@@ -22,8 +22,7 @@ export type AddedBy<N extends NetworkName, Source> = [N] extends [BuiltInNetwork
 export type NetworkTier = "mainnet" | "testnet";
 
 /**
- * A token that the facilitator knows. `name` and `version` are from its EIP-712 domain; `symbol` is for people, see
- * `unitsOf`.
+ * A token that the facilitator knows. `name` and `version` are from its EIP-712 domain; `symbol` is for people, see `unitsOf`.
  */
 export type Asset = {
   address: Address;

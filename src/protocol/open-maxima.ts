@@ -31,10 +31,9 @@ export type TooManyMaxima = {
 };
 
 /**
- * The signed maxima (scheme “upto”) that verify has accepted and that are not settled yet. Each may be taken until
- * its end, so the balance must cover all of them together. They are counted in this process only, for
- * {@link countedSeconds}. This is a heuristic: payers can still move their tokens, and shops need not settle what
- * they verify.
+ * The signed maxima (scheme “upto”) that verify has accepted and that are not settled yet. Each may be taken until its end, so
+ * the balance must cover all of them together. They are counted in this process only, for {@link countedSeconds}. This is a
+ * heuristic: payers can still move their tokens, and shops need not settle what they verify.
  */
 export type OpenMaxima = {
   /** Counts a maximum. If the account's others leave too little for it, returns the reason and does not count it. */

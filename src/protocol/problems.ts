@@ -171,15 +171,13 @@ export const problemDetails = {
 export const bodyLimit = 72 * 1024;
 
 /**
- * The format of an `Idempotency-Key`: it is stored, and all readers must read the same key. A key must not start like
- * a shop's resource header: if a malformed one were read as a key, nothing would be repeated, and nobody would
- * notice.
+ * The format of an `Idempotency-Key`: it is stored, and all readers must read the same key. A key must not start like a shop's
+ * resource header: if a malformed one were read as a key, nothing would be repeated, and nobody would notice.
  */
 export const idempotencyKeyFormat = /^(?!payment-identifier;)[\x21-\x7e]{1,255}$/;
 
 /**
- * The problem with an `Idempotency-Key` that is neither a key nor a shop's resource, depending on which one it starts
- * like.
+ * The problem with an `Idempotency-Key` that is neither a key nor a shop's resource, depending on which one it starts like.
  */
 export function idempotencyKeyDetail(key: unknown): string {
   const text = typeof key === "string" ? key : "";

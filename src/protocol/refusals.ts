@@ -454,8 +454,7 @@ function withoutSigning(refusal: Invalid, situation: Situation, why: string): In
 }
 
 /**
- * The situation of a caller who sends the payment of a settlement again. `deliveredAt` is null until its success is
- * delivered.
+ * The situation of a caller who sends the payment of a settlement again. `deliveredAt` is null until its success is delivered.
  */
 export function situationOfUse(
   state: (typeof settlementStates)[number],

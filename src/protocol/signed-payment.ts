@@ -12,10 +12,7 @@ import {
 } from "./hex.ts";
 import type { Asset } from "./networks.ts";
 
-/**
- * A signed payment, independent of its payment method. Each payment method (see `methods/`) converts its own messages
- * to and from it.
- */
+/** A signed payment in a common form. Each payment method (see `methods/`) converts its own messages to and from it. */
 export type SignedPayment = {
   /** The name of the payment method. */
   readonly method: string;
@@ -45,8 +42,7 @@ export type PaymentWords = {
   /** The member that names the token, if there is one. */
   readonly asset?: string;
   /**
-   * The members for the window's bounds, their wording, and whether the bounds belong to the window; in EIP-3009 they
-   * do not.
+   * The members for the window's bounds, their wording, and whether the bounds belong to the window; in EIP-3009 they do not.
    */
   readonly start: string;
   readonly end: string;
@@ -75,8 +71,7 @@ export function boundsOf(
 export type PayToPolicy = (typeof payToPolicies)[number];
 
 /**
- * - `contract`: to the facilitator contract, which forwards it to the organization's recipient in the same
- *   transaction;
+ * - `contract`: to the facilitator contract, which forwards it to the organization's recipient in the same transaction;
  * - `recipients`: also directly to the organization's own recipient on the network;
  * - `any`: also directly to any other address, as with public facilitators.
  */
@@ -101,10 +96,7 @@ export function usualPayTo(
   return payTo === "contract" ? facilitatorContract : (recipient ?? facilitatorContract);
 }
 
-/**
- * The value that two requests for the same payment share: its digest, combined with the settled amount if that is
- * below the maximum.
- */
+/** Shared by requests for the same payment: its digest, combined with the settled amount if below the maximum. */
 export function fingerprintOf(digest: Hex, amount: bigint, limit: bigint): Hex {
   return amount === limit ? digest : keccak256(`${digest}${uintWord(amount)}`);
 }
@@ -196,10 +188,7 @@ export function tokenSignature(signature: Hex): Hex {
   return unwrapErc6492(signature)?.signature ?? signature;
 }
 
-/**
- * Stands in for the code of a wallet that is deployed with its payment: wallets of one factory are alike. Null if the
- * signature deploys none.
- */
+/** Stands in for the code of a wallet deployed with its payment (alike for one factory); null if there is none. */
 export function codeToCome(signature: Hex): Hex | null {
   const deployment = unwrapErc6492(signature);
   return deployment === undefined ? null : keccak256(deployment.factory);

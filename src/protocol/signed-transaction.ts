@@ -32,10 +32,9 @@ export type ForeignTransaction = TransactionFields & {
 const mostBytes = 1_024;
 
 /**
- * Reads a signed transaction of type 2 (EIP-1559), type 1 (EIP-2930) or the legacy type that calls a contract and has
- * an empty access list. It must be canonically encoded, as nodes require: another encoding of the same transaction
- * would have another hash. A legacy transaction must be for one chain (EIP-155), since otherwise it could be sent on
- * every chain.
+ * Reads a signed transaction of type 2 (EIP-1559), type 1 (EIP-2930) or the legacy type that calls a contract and has an empty
+ * access list. It must be canonically encoded, as nodes require: another encoding of the same transaction would have another
+ * hash. A legacy transaction must be for one chain (EIP-155), since otherwise it could be sent on every chain.
  *
  * @returns undefined for anything else
  */

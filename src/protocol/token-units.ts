@@ -25,10 +25,7 @@ export function formatAmount(amount: bigint | string, units: TokenUnits | null |
   return `${formatCount(whole)}${fraction === undefined ? "" : `.${fraction}`} ${units.symbol}`;
 }
 
-/**
- * An amount for messages: in whole tokens, followed by the smallest unit in parentheses. A placeholder in expected
- * responses stays one.
- */
+/** An amount for messages: in whole tokens, then in the smallest unit. Placeholders of expected responses stay. */
 export function formatBoth(amount: bigint | string, units: TokenUnits | null | undefined): string {
   // Too long to be a real amount; show it raw.
   if (!units || `${amount}`.length > 30) return `${amount} of the asset's smallest unit`;

@@ -201,10 +201,7 @@ export type RpcRequested = FromService & {
   readonly purpose: "read" | "send" | "probe";
   /** The methods in the batch, in order. */
   readonly methods: readonly string[];
-  /**
-   * The methods called for one settlement (by its id) or one transaction (by its hash). Calls that concern no payment
-   * are not in it.
-   */
+  /** The methods called for a settlement (by its id) or a transaction (by its hash), without calls for no payment. */
   readonly about: ReadonlyMap<Hex, readonly string[]>;
   readonly durationMs: number;
   /** Why the response could not be used; undefined if it was used. A retry is a separate request. */
@@ -269,8 +266,7 @@ export type ShopExchange = FromService & {
         /** True if the request had a payment header. */
         readonly isPaid: boolean;
         /**
-         * Undefined if there was no response. Published when the response begins, or for an error, once its body has
-         * arrived.
+         * Undefined if there was no response. Published when the response begins, or for an error, once its body has arrived.
          */
         readonly answer: ShopAnswer | undefined;
         /** `left` if the client left before the response; `down` if the shop sent none. */
@@ -385,8 +381,7 @@ export function defineChannel<Message>(name: string): Channel<Message> {
     isHeard: () => channel.hasSubscribers,
     subscribe(listener) {
       const onMessage = (message: unknown) => {
-        // Node would turn this into an uncaught exception, but an observer must not end a payment or the
-        // process.
+        // Node would turn this into an uncaught exception, but an observer must not end a payment or the process.
         try {
           // Published only above, where the type of the message is checked.
           listener(message as Message);

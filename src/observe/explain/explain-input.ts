@@ -45,10 +45,7 @@ export type ExplainContext = Deployment & {
   now: bigint | undefined;
   /** The clock that `now` comes from, such as `this machine's clock`, if findings about times should name it. */
   clock?: string | undefined;
-  /**
-   * The operation of the request. By default a request that is good for either operation is good; only verify needs
-   * an exact maximum.
-   */
+  /** By default the request only has to be good for one of the two; only verify needs an exact maximum. */
   operation?: Operation | undefined;
   /** True if the signature was already found good, perhaps by the payer's wallet contract, which is not called here. */
   signatureHeld?: boolean | undefined;
@@ -82,10 +79,7 @@ export function explain(text: string, context: ExplainContext): Explanation {
 type Halves = {
   payload: unknown;
   terms: unknown;
-  /**
-   * Maps a path in the request to its path in the explained text; undefined for a member that was made up so that it
-   * can be read.
-   */
+  /** Maps a path in the request to one in the explained text; undefined for a member made up for reading. */
   placeOf(path: string): string | undefined;
 };
 
@@ -453,10 +447,7 @@ function tokenAsked(
   return typeof asset === "string" ? knownToken(network, asset, tokens) : undefined;
 }
 
-/**
- * The units to show amounts in: those of the token in the terms, else of the first configured token, else of the
- * network's USDC.
- */
+/** The units for amounts: of the token in the terms, else of the first configured token or the network's USDC. */
 function unitsAsked(terms: unknown, network: Network | undefined, context: ExplainContext): TokenUnits {
   const configured = network && context.tokens?.[network.name]?.[0];
   const token = tokenAsked(terms, network, context) ?? configured ?? network?.usdc;

@@ -6,8 +6,7 @@ import { faults, isRecord, parseUint256 } from "../../protocol/wire-values.ts";
 import { findSlip, mostTyposOf } from "../../util/text.ts";
 
 /*
- * Explains how an unreadable value was written and how to write it correctly. Every piece of advice names what
- * was found.
+ * Explains how to write an unreadable value correctly. Every piece of advice names what was found.
  */
 
 /** A member that cannot be read. */

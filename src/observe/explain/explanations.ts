@@ -118,8 +118,8 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   const { reason, situation, chainTime, request } = refused;
   const now = timeOf(refused, context);
   const isByCode = isDecidedBy({ situation }, "code");
-  // The chain's time is only read after the signature was found good; a refusal by a wallet contract is the
-  // wallet's own decision.
+  // The chain's time is only read after the signature was found good; a refusal by a wallet contract is the wallet's
+  // own decision.
   const signatureHeld = isBeyondTimes(refused) || chainTime !== undefined || isByCode;
   const odd = now === undefined ? undefined : oddClock(now, refused.at);
   const clock = odd && `the chain's clock, which is ${odd}`;
@@ -128,8 +128,8 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   );
   // A facilitator may be configured to settle payments of zero.
   const isZeroRefused = reason === "invalid_payment_requirements";
-  // Trust the response for verify's own refusals: the service may sponsor no approvals, or accept an expired
-  // one that is not needed.
+  // Trust the response for verify's own refusals: the service may sponsor no approvals, or accept an expired one that
+  // is not needed.
   const found = [
     ...undeployedWallet(refused),
     ...mistakes.filter(
@@ -241,8 +241,7 @@ export function explanationOf(found: Finding): RefusalExplanation {
 }
 
 /**
- * The chain reads that were made for a payment: none, whether its authorization was used, or also whether the payer
- * can pay.
+ * The chain reads that were made for a payment: none, whether its authorization was used, or also whether the payer can pay.
  */
 export type KnownOfChain = "nothing" | "use" | "state";
 

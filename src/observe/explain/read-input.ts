@@ -25,9 +25,8 @@ export type Input =
 export type InputReading = { input: Input | undefined; findings: Finding[] };
 
 /**
- * Detects the kind of a text: a verify or settle body, a payment header, a 402 challenge (its body or its
- * PAYMENT-REQUIRED header), or a facilitator's answer. Accepts JSON, JSON in base64, and an HTTP response that
- * contains either. Never throws.
+ * Detects the kind of a text: a verify or settle body, a payment header, a 402 challenge (its body or its PAYMENT-REQUIRED
+ * header), or a facilitator's answer. Accepts JSON, JSON in base64, and an HTTP response that contains either. Never throws.
  */
 export function readInput(text: string): InputReading {
   const findings: Finding[] = [];
@@ -71,10 +70,7 @@ function notJson(text: string): Finding {
   return finding("not-json", `line ${line}, column ${column}`, { got: found });
 }
 
-/**
- * A body with one of these is meant for a facilitator: current names, their Python spelling, and the name in the
- * first version.
- */
+/** A body with one of these is for a facilitator: current names, their Python spelling, an older name. */
 const requestMembers = [
   "paymentPayload",
   "paymentRequirements",

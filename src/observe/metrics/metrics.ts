@@ -71,11 +71,10 @@ const settleBuckets = [0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 21, 34, 55, 90];
 const rpcBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
- * Creates the Prometheus metrics. `metrics` goes to the parts of the service, `register` to the app that serves them;
- * see `createMetricsApp`.
+ * Creates the Prometheus metrics. `metrics` goes to the parts of the service, `register` to the app that serves them; see
+ * `createMetricsApp`.
  *
- * prom-client is imported here and not at the top: loading takes 0.3 s, which only a service with metrics should
- * spend.
+ * prom-client is imported here and not at the top: loading takes 0.3 s, which only a service with metrics should spend.
  */
 export async function createMetrics(
   options: { now?: () => number } = {},

@@ -30,10 +30,7 @@ export type FaultForm = {
   facilitatorRoutes: readonly string[];
 };
 
-/**
- * The state of a local chain: `GET /harness/chains`. Balances are decimal strings in the asset's smallest unit, gas
- * money in wei.
- */
+/** A local chain in `GET /harness/chains`. Balances are in the asset's smallest unit, gas money in wei. */
 export type ChainView = {
   network: string;
   blockNumber: number;

@@ -345,10 +345,7 @@ function withName(account: string): string {
   return name === undefined ? account : `${account} (the test payer ${name})`;
 }
 
-/**
- * Explains why a request without a readable payment was refused: its answer with the position of the fault, and other
- * mistakes.
- */
+/** Explains why a request without a readable payment was refused, with the position of the fault. */
 export function explainReceived(
   answered: Omit<RefusedRequest, "request" | "received">,
   received: ReceivedBody,

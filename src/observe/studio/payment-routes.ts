@@ -141,10 +141,7 @@ export function againRoutes(
 /** At most this much waits for a slow reader; the rest is written once it has caught up. */
 const mostUnreadBytes = 262_144;
 
-/**
- * The interval of comment lines that keep proxies and readers from giving up. A reader that took nothing in between
- * is dropped.
- */
+/** The interval of keep-alive comments for proxies and readers. A reader that took nothing in between is dropped. */
 const keepAliveMs = 15_000;
 
 /** An unread stream may hold some 300 KB until it is dropped. */

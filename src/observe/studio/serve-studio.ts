@@ -115,10 +115,7 @@ export function pageRoutes(app: FastifyInstance, folder: URL, command = self): v
   }
 }
 
-/**
- * `GET /shop`: when a client last called `GET /supported`, in Unix milliseconds; null before the first call. Shops do
- * so when they start.
- */
+/** `GET /shop`: when `GET /supported` was last called (shops do so at startup), in Unix milliseconds; null before. */
 function shopRoute(app: FastifyInstance): void {
   let connectedAt: number | null = null;
   app.server.on("request", ({ method, url = "" }: IncomingMessage, response: ServerResponse) => {

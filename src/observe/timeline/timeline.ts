@@ -22,8 +22,7 @@ import {
 /** The history of each payment in a service, kept in memory up to a limit. Everything that shows payments reads it. */
 export type Timeline = {
   /**
-   * Payments from an earlier run, as described at its end, newest first. Those that came again since have a record
-   * instead.
+   * Payments from an earlier run, as described at its end, newest first. Those that came again since have a record instead.
    */
   earlier(): readonly PaymentDetail[];
   /** Payments first, the least recently requested one first; then the requests without a readable payment. */

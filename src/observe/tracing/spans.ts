@@ -138,10 +138,7 @@ function describePayment({
   };
 }
 
-/**
- * One span per settlement, from claim to outcome on chain, and one per recovery. They outlive the request if it was
- * answered with `pending`.
- */
+/** One span per settlement, from claim to outcome on chain, and one per recovery. May outlive its request. */
 export function createSettlementSpans({ api, tracer, payments }: TraceContext) {
   const { SpanKind, SpanStatusCode } = api;
   const open = createBoundedMap<Hex, Span>(mostRemembered, (span) => span.end());

@@ -39,8 +39,7 @@ function absent(error: unknown): undefined {
 /** Without an SDK, the API's tracers do nothing. */
 function isRegistered({ trace }: typeof OpenTelemetry): boolean {
   const provider = trace.getTracerProvider();
-  // This is the API's proxy provider, perhaps from another copy of the API. It has a delegate once an SDK is
-  // registered.
+  // This is the API's proxy provider, perhaps from another copy of the API. It has a delegate once an SDK is registered.
   if (!("getDelegateTracer" in provider) || typeof provider.getDelegateTracer !== "function") return true;
   return provider.getDelegateTracer("x402-facilitator-kit") !== undefined;
 }

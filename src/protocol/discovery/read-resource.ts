@@ -204,10 +204,7 @@ const longestSchema = 8_192;
 const mostValues = 300;
 const deepest = 32;
 
-/**
- * The limit for the number of values in `info` times those in its schema, since each may be compared with each. Takes
- * some milliseconds.
- */
+/** The limit for values in `info` times values in its schema: each may be compared with each, in some milliseconds. */
 const mostComparisons = 4_000;
 
 const anyObject = z.record(z.string(), z.unknown());
@@ -275,8 +272,7 @@ function follows(info: object, schema: Record<string, unknown>): boolean {
 
 function tryToFollow(info: object, schema: Record<string, unknown>): boolean {
   try {
-    // In the default registry, an `id` in the schema would stay in memory, among the ids of this package's own
-    // schemas.
+    // In the default registry, an `id` in the schema would stay in memory, among the ids of this package's own schemas.
     return z.fromJSONSchema(schema, { registry: z.registry() }).safeParse(info).success;
   } catch {
     return false;

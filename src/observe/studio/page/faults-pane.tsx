@@ -17,8 +17,7 @@ import {
 import { show } from "./page-route.ts";
 
 /**
- * Switches and counters for faults between a shop and the facilitator, between the facilitator and a node, and on the
- * chain.
+ * Switches and counters for faults between a shop and the facilitator, between the facilitator and a node, and on the chain.
  */
 export function FaultsPane() {
   const chosen = useSignal("");

@@ -123,7 +123,7 @@ export async function loadShop(): Promise<void> {
   shopConnectedAt.value = read.connectedAt;
 }
 
-/** Undefined if the service does not answer, or has no such thing. */
+/** Undefined if the service does not answer, or not successfully. */
 export async function get<T>(path: string): Promise<T | undefined> {
   const found = await find<T>(path);
   return found === "unknown" ? undefined : found;

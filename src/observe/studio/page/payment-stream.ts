@@ -134,9 +134,8 @@ function searchable(payment: PaymentSummary): string {
 }
 
 /**
- * Listens to the event stream. The browser reconnects on its own, with the id of the last event it saw. A page that
- * has been hidden for a while stops listening: a browser opens only six connections per host, and each tab would take
- * one.
+ * Listens to the event stream. The browser reconnects on its own, with the id of the last event it saw. A page that has been
+ * hidden for a while stops listening: a browser opens only six connections per host, and each tab would take one.
  */
 export function listen(): void {
   let source: EventSource | undefined = open();

@@ -21,8 +21,7 @@ export function operationOf({ settle }: Pick<PaymentDetail, "settle">): "verify"
 /**
  * Writes a vitest test that makes the same payment with this kit, right or wrong, and expects the same answer.
  *
- * @param facilitatorContract the contract on its network, if known: a payment to another address needs a harness that
- * allows it
+ * @param facilitatorContract its network's contract, if known: a payment to another address needs a harness that allows it
  */
 export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): string {
   const { network, payerName, settle, required, amount } = payment;
