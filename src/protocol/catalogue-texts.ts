@@ -252,7 +252,7 @@ const walletDecides =
 const signAsWallet =
   "Sign with the key of the wallet's owner, in the form that the wallet asks for, over the authorization as it is sent; or pay from another account.";
 
-/** Every situation in which an answer is not a success. */
+/** Every situation in which a response is not a success. */
 export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   payload_malformed: {
     means: "The payment is malformed",
