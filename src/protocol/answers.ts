@@ -22,7 +22,7 @@ export const settleErrorReasonsV2: [SettleErrorReasonV2, ...SettleErrorReasonV2[
   "unexpected_settle_error",
 ];
 
-/** The members of every answer that is not a success. */
+/** The members of every response that is not a success. */
 const nextStepSchema = {
   situation: z
     .enum(namesOf(situations))
@@ -71,7 +71,7 @@ const warnings = z
   })
   .optional();
 
-/** The members of answers that belong to one scheme. */
+/** The members of responses that belong to one scheme. */
 const extra = z
   .record(z.string(), z.unknown())
   .meta({ description: "Of scheme batch-settlement: the state of the channel" })
@@ -91,10 +91,10 @@ const invalidAnswer = z.object({
   ...z.object(nextStepSchema).required({ situation: true, nextAction: true, paymentState: true }).shape,
 });
 
-/** A verdict on a payment. Status 200, valid or not. */
+/** The decision about a payment. Status 200, valid or not. */
 export const verifyAnswerSchema = z.discriminatedUnion("isValid", [validAnswer, invalidAnswer]);
 
-/** The same as one object, for the OpenAPI document: generators of clients handle alternatives badly. */
+/** The same as one object, for the OpenAPI document: client generators handle unions badly. */
 export const verifyAnswerDocument = z.object({
   isValid: z.boolean(),
   ...z.object(refusal).partial().shape,
@@ -117,7 +117,7 @@ const failure = {
   errorMessage: z.string().meta({ description: "What happened, in a sentence" }),
 };
 
-/** The hash of the transaction that moved the money; of scheme “upto” empty where there was none to move. */
+/** The hash of the transaction that moved the money; empty for scheme “upto” if there was nothing to move. */
 const settledIn = z.union([bytes32, z.literal("")]);
 
 const settledAnswer = z.object({
@@ -130,14 +130,14 @@ const settledAnswer = z.object({
 });
 const failedAnswer = z.object({
   success: z.literal(false),
-  // With the reasons of the reference facilitator, the hash of one that was reverted.
+  // With the reference facilitator's reasons, the hash of a reverted transaction.
   transaction: settledIn,
   ...outcome,
   ...failure,
   ...z.object(nextStepSchema).required({ situation: true, nextAction: true, paymentState: true }).shape,
 });
 
-/** The outcome of a settle. Status 200 when it is decided. */
+/** The outcome of a settle. Status 200 if it is decided. */
 export const settleAnswerSchema = z.discriminatedUnion("success", [settledAnswer, failedAnswer]);
 
 /** The same as one object, for the OpenAPI document. */
@@ -157,10 +157,10 @@ export const settleAnswerDocument = z.object({
 
 export type SettleAnswer = Alternatives<z.infer<typeof settledAnswer>, z.infer<typeof failedAnswer>>;
 
-/** One of two answers. Members that only the bad one has can be read before it is known which it is. */
+/** One of two responses. Members that only the bad one has can be read before it is known which one it is. */
 type Alternatives<Good, Bad> = (Good & { [Member in Exclude<keyof Bad, keyof Good>]?: never }) | Bad;
 
-/** An answer as it is written; the expected answers of the fixtures have placeholders for some members. */
+/** A response as it is written; the expected responses of the fixtures have placeholders for some members. */
 export type Written<Answer> = Answer extends unknown
   ? Omit<Answer, keyof NextStep | "transaction"> & {
       [Member in keyof NextStep]?: NextStep[Member] | undefined;
@@ -216,7 +216,7 @@ const supportedKind = z.object({
     .optional(),
 });
 
-/** The answer of `/supported`: the ways to pay that the service takes. */
+/** The response of `/supported`: the payment methods that the service takes. */
 export const supportedSchema = z.object({
   kinds: z.array(supportedKind),
   extensions: z.array(z.string()),
@@ -227,12 +227,12 @@ export const supportedSchema = z.object({
 
 export type Supported = z.infer<typeof supportedSchema>;
 
-/** A kind of payment that `/supported` lists although it is refused: servers ask for it before they start. */
+/** A kind of payment that `/supported` lists although it is refused: servers look for it before they start. */
 export type ClaimedKind = Pick<Supported["kinds"][number], "x402Version" | "network"> & { scheme: string };
 
 /**
- * No verdict: RFC 9457 problem details. On verify and settle it also carries the x402 members, so that public
- * clients, which look for those alone, show something.
+ * No decision: RFC 9457 problem details. On verify and settle it also has the x402 members, so that public clients,
+ * which only look for those, show something.
  */
 export const problemSchema = z.object({
   type: z.string(),

@@ -1,6 +1,6 @@
 /**
- * What of a payment's payload makes it this payment and no other: an approval that came with it may be left out where it is not
- * needed. A module of its own, which most web pages do not load.
+ * The part of a payload that identifies the payment: without an approval, which may be omitted when not needed. A
+ * module of its own, because most web pages do not load it.
  */
 export function boundPayload(payload: string): string {
   const { approval, approvalTransaction, ...bound } = JSON.parse(payload);

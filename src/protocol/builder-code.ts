@@ -2,18 +2,18 @@ import { type Hex, isBytes } from "./hex.ts";
 import { propertyOf } from "./wire-values.ts";
 
 /**
- * The extension `builder-code` of the public protocol: the codes of those who made a payment possible are appended to the
- * calldata of the transaction that settles it, as a suffix of ERC-8021, schema 2.
+ * The extension `builder-code` of the public protocol: the codes of those involved in a payment are appended to the
+ * calldata of the settling transaction, as an ERC-8021 suffix with schema 2.
  *
  * @see https://eips.ethereum.org/EIPS/eip-8021
  */
 export const builderCodeExtension = "builder-code";
 
-/** The builder codes of a payment or a transaction: `a`, `w` and `s` of ERC-8021. */
+/** The builder codes of a payment or a transaction: `a`, `w` and `s` in ERC-8021. */
 export type BuilderCodes = {
-  /** The code of the shop that sells. */
+  /** The shop's code. */
   app?: string | undefined;
-  /** The code of the facilitator that settles. */
+  /** The facilitator's code. */
   wallet?: string | undefined;
   /** The codes of the software that buyer and shop use. */
   services?: readonly string[] | undefined;
@@ -22,18 +22,18 @@ export type BuilderCodes = {
 /** The form of a code. */
 export const builderCodePattern = /^[a-z0-9_]{1,32}$/;
 
-/** The most service codes: five of the buyer and five of the shop. */
+/** The most service codes: five from the buyer and five from the shop. */
 const mostServices = 10;
 
-/** Ends the suffix: the schema, and the marker of ERC-8021. */
+/** The end of the suffix: the schema, and the marker of ERC-8021. */
 const ending = `02${"8021".repeat(8)}`;
 
 const isCode = (value: unknown): value is string =>
   typeof value === "string" && builderCodePattern.test(value);
 
 /**
- * The codes in a payment; undefined without any. As public facilitators do, it leaves out malformed codes, and `a` in version 1,
- * whose shops do not compare it with their own.
+ * Reads the codes in a payment; undefined if there are none. Like public facilitators, it leaves out malformed codes,
+ * and `a` in version 1, where shops do not compare it with their own.
  */
 export function readClaimedCodes(paymentPayload: unknown, x402Version: 1 | 2): BuilderCodes | undefined {
   const extension = propertyOf(propertyOf(paymentPayload, "extensions"), builderCodeExtension);
@@ -45,8 +45,8 @@ export function readClaimedCodes(paymentPayload: unknown, x402Version: 1 | 2): B
 }
 
 /**
- * The codes of payments that share a transaction, which must be of one app: all their services, the first ten. Undefined if
- * none has a code.
+ * Merges the codes of payments that share a transaction, which must have the same app: keeps the first ten services.
+ * Undefined if none has a code.
  */
 export function mergeCodes(payments: readonly (BuilderCodes | undefined)[]): BuilderCodes | undefined {
   const [first] = payments;
@@ -55,7 +55,7 @@ export function mergeCodes(payments: readonly (BuilderCodes | undefined)[]): Bui
   return { app: first?.app, wallet: first?.wallet, services: [...services].slice(0, mostServices) };
 }
 
-/** Calldata with its codes behind it; a contract does not read them. */
+/** Appends codes to calldata; contracts ignore them. */
 export function appendCodes(data: Hex, codes: BuilderCodes | undefined): Hex {
   if (codes === undefined) return data;
   const { app, wallet, services = [] } = codes;
@@ -69,7 +69,7 @@ export function appendCodes(data: Hex, codes: BuilderCodes | undefined): Hex {
   return `${data}${map}${(map.length / 2).toString(16).padStart(4, "0")}${ending}`;
 }
 
-/** The codes behind calldata, of whatever transaction; undefined without any that can be read. */
+/** Reads the codes at the end of any transaction's calldata; undefined if there are none or they cannot be read. */
 export function readCodes(data: Hex): BuilderCodes | undefined {
   const digits = data.slice(2).toLowerCase();
   const end = digits.length - ending.length - 4;
@@ -86,13 +86,12 @@ export function readCodes(data: Hex): BuilderCodes | undefined {
 }
 
 /*
- * CBOR, as far as the suffix needs it: text, arrays and maps of it, and numbers, since other facilitators attest counts under
- * the key `m`.
+ * CBOR as far as the suffix needs it: text, arrays, maps, and numbers (other facilitators' counts, under the key `m`).
  */
 
 const [numbers, texts, arrays, maps] = [0, 3, 4, 5];
 
-/** The most items that are in one another: there may be any calldata in a transaction of others. */
+/** The maximum nesting: calldata of other people's transactions may contain anything. */
 const mostDepth = 4;
 
 const hexOfByte = (byte: number) => byte.toString(16).padStart(2, "0");
@@ -107,7 +106,7 @@ function text(value: string): string {
 
 type Item = { value: unknown; next: number };
 
-/** The item at a digit, and where the next one is; undefined if it is none of these. */
+/** Reads the item at a digit, and the position of the next one; undefined if its type is not supported. */
 function readItem(digits: string, at: number, depth = 0): Item | undefined {
   const byteAt = (place: number) => Number.parseInt(digits.slice(place, place + 2), 16);
   const first = byteAt(at);

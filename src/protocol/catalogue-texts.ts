@@ -13,27 +13,27 @@ import { specReason } from "./reference-reasons.ts";
 import { type Rules, rules } from "./specification.ts";
 
 /*
- * The catalogue's texts for people: `explain`, docs/errors.md, the OpenAPI document and the conformance report read it. It is
- * keyed by the names of `catalogue.ts`, so that a reason or a situation without its text does not compile.
+ * The catalogue's texts for people, read by `explain`, docs/errors.md, the OpenAPI document and the conformance
+ * report. The keys are the names in `catalogue.ts`, so a reason or a situation without a text does not compile.
  */
 
-/** The text of docs/errors.md about a situation. */
+/** The text in docs/errors.md about a situation. */
 type SituationText = {
   means: string;
-  /** Where more is to be said than of its reason. */
+  /** If there is more to say than about its reason. */
   why?: string;
   fix?: string;
-  /** The mistakes that usually lead there. */
+  /** The mistakes that usually lead to it. */
   mistakes?: readonly MistakeId[];
-  /** The sentence of the specification that it is based on; a situation without one is a choice of this kit. */
+  /** The sentence of the specification that it is based on; a situation without one is this kit's choice. */
   rule?: Rules;
 };
 
-/** The text of `explain` about a reason where nothing more exact is known. */
+/** The text of `explain` about a reason if nothing more exact is known. */
 type ReasonText = {
   meaning: string;
   fix: string;
-  /** The command that mends it on a local chain. */
+  /** The command that fixes it on a local chain. */
   locally?: string;
 };
 
@@ -252,7 +252,7 @@ const walletDecides =
 const signAsWallet =
   "Sign with the key of the wallet's owner, in the form that the wallet asks for, over the authorization as it is sent; or pay from another account.";
 
-/** Every situation in which an answer is not a success. */
+/** Every situation in which a response is not a success. */
 export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   payload_malformed: {
     means: "The payment is malformed",
@@ -532,15 +532,15 @@ export const situationTexts: Readonly<Record<Situation, SituationText>> = {
   no_verdict: { means: "There is no verdict (408, 429, 5xx)" },
 };
 
-/** The texts about the reasons of scheme “batch-settlement”, each by its name in answers. */
+/** The texts about batch-settlement reasons, by their names in responses. */
 export const textsOfChannels: ReadonlyMap<string, ReasonText> = new Map(
   Object.entries(channelTexts).map(([name, texts]) => [channelReason(name as ChannelReason), texts]),
 );
 
 /**
- * The meaning of a reason or a problem in a situation, and what to do; undefined for a reason that is not known.
+ * The meaning of a reason or problem in a situation, and what to do; undefined for an unknown reason.
  *
- * @param situation undefined where it is not known, as in the answer of another facilitator
+ * @param situation undefined if unknown, as in a response of another facilitator
  */
 export function adviceOnReason(reason: string, situation: unknown): { why: string; fix: string } | undefined {
   const texts = textsOf(reason, situation);
@@ -553,17 +553,17 @@ export function adviceOnReason(reason: string, situation: unknown): { why: strin
 }
 
 /**
- * The same of an answer of this service, whose message is the heading: it says more exactly what the reason means, and may end
- * with an advice for this very payment. Nothing is said twice.
+ * Like {@link adviceOnReason}, for a response of this service whose message is shown as the heading. The message is
+ * more exact than the reason, and may end with advice for this very payment; nothing is repeated.
  */
 export function adviceOnAnswer(
   reason: string,
   { situation, message }: { situation?: string | undefined; message: string },
 ): { fact: string; why: string; fix: string } {
-  // A problem's message holds facts after its first sentence, too, such as which addresses there are.
+  // A problem's message has facts even after its first sentence, such as the existing addresses.
   if (isProblem(reason)) return { fact: message, why: "", fix: problemTexts[reason].fix };
   const { fact, advice: said } = splitMessage(message);
-  // A message that was cut says less than the catalogue.
+  // A truncated message says less than the catalogue.
   const advice = said?.endsWith("...") ? undefined : said;
   const texts = textsOf(reason, situation);
   if (texts === undefined) return { fact, why: "", fix: advice ?? "" };
@@ -584,25 +584,25 @@ function textsOf(
   return { ...reasonTexts[name as keyof typeof reasonTexts], own };
 }
 
-/** The file of this package that {@link errorsSection} is in. */
+/** The file of this package that {@link errorsSection} refers to. */
 export const errorsFile = "docs/errors.md";
 
-/** The section of docs/errors.md about a mistake, a reason or a problem, all of which have one. */
+/** The section of docs/errors.md about a mistake, a reason or a problem; all of them have one. */
 export function errorsSection(name: string): string {
   return `${errorsFile}#${name}`;
 }
 
-/** The same at a service that shows payments: `http://127.0.0.1:4402/errors#expired`. */
+/** The same section at a service that shows payments: `http://127.0.0.1:4402/errors#expired`. */
 export function errorsSectionAt(section: string, origin: string): string {
   return section.startsWith(errorsFile) ? `${origin}/errors${section.slice(errorsFile.length)}` : section;
 }
 
-/** An advice, with the command that does it on a local chain. */
+/** Adds to an advice the command that does it on a local chain. */
 export function withLocal(fix: string, command: string | undefined): string {
   return command === undefined ? fix : `${fix.replace(/\.$/, "")}. On a local chain: \`${command}\`.`;
 }
 
-/** The same advice without that command, where it stands elsewhere. */
+/** Removes that command from an advice, if it is shown elsewhere. */
 export function withoutLocal(advice: string): string {
   return advice.replace(/ On a local chain: `[^`]+`\.$/, "");
 }

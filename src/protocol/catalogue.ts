@@ -1,9 +1,9 @@
 import { settlementPath } from "./routes.ts";
 
 /*
- * The one catalogue of refusals: every situation in which an answer is not a success, with the reason that each version of
- * the protocol gives and with what a client should do. The service, the fixtures, `explain`, the OpenAPI document and
- * docs/errors.md read it. Its sentences are in `catalogue-texts.ts`, which web pages with the fixtures do not need.
+ * The catalogue of refusals: every situation in which a response is not a success, with its reason in each protocol
+ * version and what a client should do. The service, the fixtures, `explain`, the OpenAPI document and docs/errors.md
+ * read it. Its sentences are in `catalogue-texts.ts`, which web pages with the fixtures do not need.
  */
 
 /** The five settle error codes of the v1 service. */
@@ -17,7 +17,7 @@ export const settleErrorReasonsV1 = [
 
 export type SettleErrorReasonV1 = (typeof settleErrorReasonsV1)[number];
 
-/** The next step of a program that gets the answer. */
+/** The next step for a program that gets the response. */
 export const nextActions = {
   fix_request:
     "Change the request as the message says, and send it again. The payer need not sign again for that alone.",
@@ -34,7 +34,7 @@ export const nextActions = {
     "Ask those who run the facilitator. Do not sign again until they have said what became of the payment.",
 } as const;
 
-/** The known facts about the payer's money. */
+/** The state of the payer's money, as far as known. */
 export const paymentStates = {
   not_taken: "Nothing was taken by this request.",
   in_flight: "A transaction is on its way, or is about to be.",
@@ -42,12 +42,12 @@ export const paymentStates = {
   unknown: "It is not known, or was not looked at.",
 } as const;
 
-/** Whose names a facilitator's reasons have: the specification's, or those of the public reference facilitator. */
+/** The naming schemes for reasons: the specification's, or that of the public reference facilitator. */
 export const dialects = ["spec", "reference"] as const;
 
 export type Dialect = (typeof dialects)[number];
 
-/** The reasons that the public reference facilitator alone gives: see `reference-reasons.ts`. */
+/** The reasons that only the public reference facilitator gives; see `reference-reasons.ts`. */
 export const referenceReasons = [
   "invalid_exact_evm_network_mismatch",
   "invalid_exact_evm_missing_eip712_domain",
@@ -64,22 +64,22 @@ export const referenceReasons = [
 
 export type ReferenceReason = (typeof referenceReasons)[number];
 
-/** Where a decision comes from, in the order in which verify looks at it. */
+/** The basis of a refusal, in the order in which verify checks it. */
 export type DecidedBy = "form" | "terms" | "signature" | "code" | "time" | "state" | "ledger";
 
 /** The consequences of a situation: a row of the catalogue. */
 export type Step = {
   nextAction: keyof typeof nextActions;
   paymentState: keyof typeof paymentStates;
-  /** Where nothing more exact is known. */
+  /** The default if nothing more exact is known. */
   retryAfterSeconds?: number;
-  /** True if the settlement can be asked for. */
+  /** True if the settlement can be polled. */
   poll?: true;
-  /** The code of a v1 settle, where it is not that of the reason. */
+  /** The code of a v1 settle, if it differs from the reason's. */
   settleV1?: SettleErrorReasonV1;
 };
 
-/** The consequences where nothing was taken. */
+/** The consequences if nothing was taken. */
 const notTaken = <const Action extends keyof typeof nextActions>(nextAction: Action) =>
   ({ nextAction, paymentState: "not_taken" }) as const;
 
@@ -91,21 +91,21 @@ const wait = notTaken("wait");
 const approve = notTaken("approve");
 const unknown = { paymentState: "unknown" } as const;
 
-/** A row: what follows from a situation, and what decided it. */
+/** A row: the consequences of a situation, and what decided it. */
 type Row = Step & { decidedBy: DecidedBy };
 
-/** Makes rows of the situations that are decided by one thing. */
+/** Creates rows for situations with the same decider. */
 const by =
   (decidedBy: DecidedBy) =>
   <const S extends Step>(step: S) => ({ ...step, decidedBy });
 
 /** The request cannot be read. */
 const form = by("form");
-/** The payment, the requirements and the operator's settings do not go together. */
+/** The payment, the requirements and the operator's settings do not match. */
 const terms = by("terms");
-/** The signature does not hold, or cannot be checked. */
+/** The signature is wrong, or cannot be checked. */
 const signature = by("signature");
-/** Code at the payer's address: no key's signature is to be expected then. */
+/** The code at the payer's address, which need not check a key's signature. */
 const code = by("code");
 /** The chain's clock. */
 const time = by("time");
@@ -123,9 +123,9 @@ function of<const Code extends SettleErrorReasonV1, const Rows extends Readonly<
 }
 
 /**
- * Why a payment is not valid: the closed set of `invalidReason`, taken from the public x402 v1 list. Version 2 gives the reason
- * itself, a v1 settle its code. Below each are its situations, the one first that is meant where nothing more is known.
- * `unexpected_verify_error` is not among the reasons: it stands for "no verdict" and only ever comes with a 503.
+ * Why a payment is not valid: the closed set of `invalidReason`, taken from the public x402 v1 list. Version 2 reports the
+ * reason itself, a v1 settle its code. Each reason lists its situations; the first one is the default if nothing more is
+ * known. `unexpected_verify_error` is not among the reasons: it means that no decision was made, and only comes with a 503.
  */
 export const reasons = {
   invalid_payload: of("invalid_payload", { payload_malformed: form(fixRequest) }),
@@ -152,7 +152,7 @@ export const reasons = {
     recipient_differs: terms(signAgain),
   }),
   invalid_exact_evm_payload_authorization_value: of("invalid_payload", { value_differs: terms(signAgain) }),
-  // The name in version 2: see `reasonsOfV2`.
+  // Version 2's name for the reason above; see `reasonsOfV2`.
   invalid_exact_evm_payload_authorization_value_mismatch: of("invalid_payload", {}),
   invalid_exact_evm_payload_authorization_valid_after: of("invalid_payload", {
     never_valid: time(signAgain),
@@ -189,8 +189,8 @@ export const reasons = {
     would_revert: state({ ...giveUp, ...unknown }),
   }),
 
-  // Those of payments by Permit2, which version 1 does not have. They are the names of the public packages: two of them make
-  // these act, `permit2_allowance_required` and `settlement_pending`. Where one has no situations, see `permit2Reasons`.
+  // Reasons for Permit2 payments, which version 1 does not have, named as in the public packages: those act on two of them,
+  // `permit2_allowance_required` and `settlement_pending`. For reasons without situations, see `permit2Reasons`.
   invalid_permit2_spender: of("invalid_payload", { spender_differs: terms(signAgain) }),
   invalid_permit2_recipient_mismatch: of("invalid_payload", {}),
   permit2_deadline_expired: of("invalid_payload", {}),
@@ -256,7 +256,7 @@ export const reasons = {
   }),
 };
 
-/** The names that Permit2 gives to reasons that other methods have too. */
+/** Permit2's names for reasons that other methods have, too. */
 export const permit2Reasons: Readonly<Partial<Record<InvalidReason, InvalidReason>>> = {
   invalid_exact_evm_payload_recipient_mismatch: "invalid_permit2_recipient_mismatch",
   invalid_exact_evm_payload_authorization_value: "permit2_amount_mismatch",
@@ -267,7 +267,7 @@ export const permit2Reasons: Readonly<Partial<Record<InvalidReason, InvalidReaso
   insufficient_funds: "permit2_insufficient_balance",
 };
 
-/** The names that version 2 gives to reasons of version 1, where a payment method has none of its own. */
+/** Version 2's names for reasons of version 1, if the payment method has none of its own. */
 export const reasonsOfV2: Readonly<Partial<Record<InvalidReason, InvalidReason>>> = {
   invalid_exact_evm_payload_authorization_value: "invalid_exact_evm_payload_authorization_value_mismatch",
 };
@@ -276,10 +276,10 @@ export type InvalidReason = keyof typeof reasons;
 
 export const invalidReasons = Object.keys(reasons) as [InvalidReason, ...InvalidReason[]];
 
-/** The reasons of a scheme that has a list of its own, of which web pages with the fixtures load nothing: `channel-reasons.ts`. */
+/** The reasons of a scheme with a list of its own, which web pages with the fixtures do not load: `channel-reasons.ts`. */
 export type SchemeReason = `invalid_batch_settlement_evm_${string}`;
 
-/** The errorReason of a v2 settle: the verify reason itself, a pending settlement, or "could not tell". */
+/** The errorReason of a v2 settle: the verify reason itself, a pending settlement, or “could not tell”. */
 export type SettleErrorReasonV2 = InvalidReason | "settlement_pending" | "unexpected_settle_error";
 
 export type SettleErrorReason = SettleErrorReasonV1 | SettleErrorReasonV2 | SchemeReason;
@@ -289,7 +289,7 @@ export type RefusedSituation = {
   [Reason in InvalidReason]: keyof (typeof reasons)[Reason]["situations"];
 }[InvalidReason];
 
-/** Situations without a reason of their own: there is no verdict, or the reason is that of another refusal. */
+/** Situations without a reason of their own: no decision was made, or the reason is another refusal's. */
 const withoutReason = {
   use_unknown: state({ ...unknown, nextAction: "retry_same_payment", retryAfterSeconds: 2 }),
   pending: ledger({ nextAction: "poll", paymentState: "in_flight", retryAfterSeconds: 2, poll: true }),
@@ -303,7 +303,7 @@ const withoutReason = {
 
 export type Situation = RefusedSituation | keyof typeof withoutReason;
 
-/** Every situation in which an answer is not a success, and what follows from it. */
+/** Every situation in which a response is not a success, and its consequences. */
 export const situations: Readonly<Record<Situation, Row>> = Object.assign(
   {},
   ...Object.values(reasons).map((reason) => reason.situations),
@@ -315,8 +315,8 @@ export function isSituation(name: unknown): name is Situation {
 }
 
 /**
- * Returns true if one of `deciders` decides in a situation. Where only the reason is known, as from another facilitator, they must
- * decide in each of its situations.
+ * True if one of `deciders` decides in a situation. If only the reason is known, as from another facilitator, they
+ * must decide in each of its situations.
  */
 export function isDecidedBy(
   { situation, reason }: { situation?: unknown; reason?: unknown },
@@ -339,7 +339,7 @@ export type ReasonNames = Readonly<
   Partial<Record<InvalidReason | SchemeReason, InvalidReason | SchemeReason>>
 >;
 
-/** A refusal as its payment method and its version of the protocol name the reason. */
+/** Renames the reason of a refusal for its payment method and protocol version. */
 export function withReasonOfMethod<R extends Invalid | undefined>(
   refusal: R,
   { words, x402Version }: { words: { reasons: ReasonNames }; x402Version: 1 | 2 },
@@ -350,52 +350,54 @@ export function withReasonOfMethod<R extends Invalid | undefined>(
   return reason === undefined ? refusal : { ...refusal, reason };
 }
 
-/** Which half of the request is at fault. */
+/** The half of the request that is at fault. */
 export type InvalidPart = "payload" | "requirements";
 
-/** A determined answer that the payment is not good, and why. */
+/** A definite decision that the payment is not good, and why. */
 export type Invalid = {
-  /** From it follows what the client should do. */
+  /** Determines what the client should do. */
   situation: Situation;
   reason: InvalidReason | SchemeReason;
   /** One sentence for the caller: what is wrong and what would be right. Never internal error text. */
   message: string;
   /** The message without the advice that may follow. */
   fact: string;
-  /** The path of the member that is at fault, if it is one; the message of a malformed one begins with it. */
+  /** The path of the member at fault, if it is a single one; the message about a malformed one starts with it. */
   at?: string;
-  /** The value there, and the one that it must have, for people; absent of what is malformed. */
+  /** The value there and the required one, for people; absent if it is malformed. */
   got?: string;
   expected?: string;
   /** The transaction that was reverted. */
   transaction?: string;
-  /** The reference facilitator's reason, where neither the reason nor the situation decides that. */
+  /** The reference facilitator's reason, if it does not follow from the reason or the situation. */
   reference?: ReferenceReason;
-  /** When to try again, where that is known. */
+  /** When to try again, if known. */
   retryAfterSeconds?: number | string | undefined;
-  /** The chain's time that the payment's own was compared with, unix seconds; a placeholder in expected answers. */
+  /**
+   * The chain's time that the payment's own times were compared with, in Unix seconds; a placeholder in expected responses.
+   */
   chainTime?: bigint | string;
 };
 
-/** Says that a payment is invalid. */
+/** Creates a refusal. */
 export function invalid(situation: RefusedSituation, fact: string, advice?: string): Invalid {
   const message = limitMessage(advice === undefined ? fact : `${fact}. ${advice}`);
   return { situation, reason: reasonOf(situation), message, fact };
 }
 
-/** Takes a message of {@link invalid} apart again: what is wrong, and what to do, where it says that. */
+/** Splits a message of {@link invalid} into what is wrong and, if present, what to do. */
 export function splitMessage(message: string): { fact: string; advice: string | undefined } {
   const { index } = /\. (?=[A-Z])/.exec(message) ?? {};
   if (index === undefined) return { fact: message, advice: undefined };
   return { fact: message.slice(0, index), advice: message.slice(index + 2) };
 }
 
-/** The same of one member of the request; the message is its path and what is wrong with it. */
+/** Like {@link invalid}, for one member of the request; the message is its path and the problem. */
 export function invalidAt(situation: RefusedSituation, at: string, problem: string): Invalid {
   return { ...invalid(situation, at + problem), at };
 }
 
-/** The same of one member that has another value than it must have. */
+/** Like {@link invalid}, for one member with another value than the required one. */
 export function differs(
   situation: RefusedSituation,
   { at, got, expected }: { at: string; got: string; expected: string },
@@ -404,10 +406,10 @@ export function differs(
   return { ...invalid(situation, `${at} is ${got}, but must be ${expected}`, advice), at, got, expected };
 }
 
-/** The longest message of an answer, in characters: public schemas allow no more. */
+/** The longest message in a response, in characters; public schemas allow no more. */
 export const longestMessage = 500;
 
-/** A message as answers carry it: printable ASCII, and not too long for the public schemas. */
+/** Makes a message fit for responses: printable ASCII, and within the limit of public schemas. */
 export function limitMessage(message: string): string {
   const plain = message
     .replace(/[“”]/g, '"')
@@ -426,7 +428,7 @@ export function settleErrorReason(
   return situations[situation].settleV1 ?? reasons[reason as InvalidReason].settleV1;
 }
 
-/** The members as they are written; in expected answers the seconds may be a placeholder. */
+/** The members as they are written; in expected responses the seconds may be a placeholder. */
 export type NextStep = {
   situation: Situation;
   nextAction: keyof typeof nextActions;
@@ -435,7 +437,7 @@ export type NextStep = {
   poll?: string;
 };
 
-/** The consequences of a refusal. `settlementId` is that of the payment, where it could be read. */
+/** The consequences of a refusal. `settlementId` is the payment's, if it could be read. */
 export function nextStepOfRefusal(
   { situation, retryAfterSeconds: seconds }: Pick<Invalid, "situation" | "retryAfterSeconds">,
   settlementId?: string,
@@ -461,8 +463,8 @@ export function nextStepOfProblem(
 }
 
 /**
- * With 4xx the request is wrong, otherwise nothing is known. A verify takes no money; before a settle that was not processed,
- * an earlier request may have.
+ * For 4xx the request is wrong, otherwise nothing is known. A verify takes no money; but before a settle that was not
+ * processed, an earlier request may have.
  */
 export function situationOfProblem(operation: "verify" | "settle", status: number): Situation {
   const isVerify = operation === "verify";

@@ -1,7 +1,7 @@
 import { type Invalid, invalid, invalidAt, type RefusedSituation, type SchemeReason } from "./catalogue.ts";
 
 /*
- * The reasons of scheme “batch-settlement”, by the names of its specification, each with the situation of the catalogue whose
+ * The reasons of scheme “batch-settlement”, named as in its specification, each with the catalogue situation whose
  * consequences it has. Web pages with the fixtures do not load them.
  */
 
@@ -47,13 +47,13 @@ const rows = {
   refund_simulation_failed: "would_revert",
 } as const satisfies Readonly<Record<string, RefusedSituation>>;
 
-/** A reason without the prefix that all of them have. */
+/** A reason without the common prefix. */
 export type ChannelReason = keyof typeof rows;
 
 export const channelReason = <Name extends ChannelReason>(name: Name) =>
   `invalid_batch_settlement_evm_${name}` as const;
 
-/** All of them. */
+/** All reasons, with the prefix. */
 export const channelReasons: readonly SchemeReason[] = Object.keys(rows).map(
   (name): SchemeReason => `invalid_batch_settlement_evm_${name}`,
 );
@@ -61,7 +61,7 @@ export const channelReasons: readonly SchemeReason[] = Object.keys(rows).map(
 export const isChannelReason = (name: string): name is SchemeReason =>
   channelReasons.some((reason) => reason === name);
 
-/** Refuses a payment for a reason of the scheme; `at` is the member at fault, with which the sentence begins. */
+/** Refuses a payment for a reason of the scheme; `at` is the member at fault, which the message starts with. */
 export function channelInvalid(name: ChannelReason, fact: string, at?: string): Invalid {
   const refusal =
     at === undefined

@@ -1,6 +1,6 @@
 import type { ChannelReason } from "./channel-reasons.ts";
 
-/** The meaning of each reason of scheme “batch-settlement”, and what to do: for `explain` and docs/errors.md. */
+/** The meaning of each batch-settlement reason, and what to do: for `explain` and docs/errors.md. */
 export const channelTexts: Readonly<Record<ChannelReason, { meaning: string; fix: string }>> = {
   payload_type: {
     meaning:

@@ -7,14 +7,14 @@ import type { PaymentRequest } from "./requests.ts";
 import { boundsOf, goesStraight, type PayToPolicy, type SignedPayment } from "./signed-payment.ts";
 import type { Strictness } from "./strictness.ts";
 
-/** A network as one deployment serves it: what payments are checked against. */
+/** A network as a deployment serves it: what payments are checked against. */
 export type ServedNetwork = {
   name: string;
-  /** Where payers may always send to, and which forwards it: what is signed, and `payTo` of the requirements. */
+  /** The contract that payers may always pay to, and that forwards the money: the signed recipient and `payTo`. */
   facilitatorContract: Address;
-  /** Contracts that were offered before: payments that were signed for one of them still settle through it. */
+  /** Contracts that were offered before: payments signed for one of them still settle through it. */
   formerContracts?: readonly Address[] | undefined;
-  /** Where else they may; nowhere else by default. */
+  /** Where else payments may go; nowhere else by default. */
   payTo?: PayToPolicy | undefined;
   /** The assets that may be paid with; anything else is `invalid_payment_requirements`. */
   assets: readonly Asset[];
@@ -24,41 +24,41 @@ export type ServedNetwork = {
   allowZeroValue?: boolean;
   /** The factories whose wallets are deployed with their first payment (ERC-6492); none by default. */
   walletFactories?: readonly Address[] | undefined;
-  /** Which approvals of Permit2 are submitted for payers, who have no gas of their own; none by default. */
+  /** The Permit2 approvals that are submitted for payers without gas of their own; none by default. */
   gasSponsoring?: readonly GasSponsoring[] | undefined;
-  /** How strict the facilitator is if the specification does not decide; `spec` by default, which accepts what it does not forbid. */
+  /** How strict to be where the specification leaves room; `spec` by default, which accepts what is not forbidden. */
   strictness?: Strictness | undefined;
-  /** Who signs claims and refunds of scheme “batch-settlement” for shops without a key of their own; nobody by default. */
+  /** Who signs batch-settlement claims and refunds for shops without a key of their own; nobody by default. */
   receiverAuthorizer?: Address | undefined;
-  /** Which names its reasons have; `spec` by default. */
+  /** The naming of its reasons; `spec` by default. */
   reasons?: Dialect | undefined;
 };
 
 /**
- * Extensions of x402 by which an approval of Permit2 comes with the payment, so that the payer needs no gas: signed for the token
- * (EIP-2612), and settled in the payment's own transaction; or as a transaction of the payer's, which is sent before it.
+ * The x402 extensions that bring a Permit2 approval along with the payment, so that the payer needs no gas. It is
+ * signed for the token (EIP-2612) and settled together with the payment, or is a transaction that is sent first.
  */
 export const gasSponsorings = ["eip2612GasSponsoring", "erc20ApprovalGasSponsoring"] as const;
 
 export type GasSponsoring = (typeof gasSponsorings)[number];
 
-/** The requirements of one payment method, besides those of all. */
+/** The requirements of one payment method, in addition to the common ones. */
 export type MethodTerms = {
-  /** The transfer method that an asset must have; “any” where its tokens were moved before. */
+  /** The transfer method that an asset must support; “any” if its tokens were moved before. */
   readonly transfer: string;
-  /** True if what is signed is a maximum, of which settle may take less. */
+  /** True if the signed amount is a maximum, of which settle may take less. */
   readonly takesLess: boolean;
-  /** “own” if its checks judge its amounts: what is signed is not the price of one purchase. */
+  /** “own” if the method's checks judge its amounts: the signed amount is not the price of one purchase. */
   readonly amounts?: "own";
-  /** Of those methods: refuses a payment that cannot cover the price of any purchase it comes with. */
+  /** For methods with “own” amounts: refuses a payment that cannot cover the price of its purchase. */
   readonly checkPrice?: TermsCheck;
-  /** The contract that alone may submit a payment, if the payer named one. */
+  /** The only contract that may submit a payment, if the payer named one. */
   submitter?(payment: SignedPayment): Address | undefined;
-  /** Each finds a problem with what was signed, so that it cannot be settled here; undefined where there is none. */
+  /** Each finds a problem with the signed message because of which it cannot be settled here, otherwise undefined. */
   readonly checks?: readonly TermsCheck[];
 };
 
-/** The network with another facilitator contract than the one it offers. */
+/** Returns the network with another facilitator contract than the one it offers. */
 export function withContract<N extends { facilitatorContract: Address }>(network: N, contract: Address): N {
   return sameAddress(contract, network.facilitatorContract)
     ? network
@@ -66,8 +66,8 @@ export function withContract<N extends { facilitatorContract: Address }>(network
 }
 
 /**
- * The network with the contract that a payment is for: a former one if the payer signed for that, otherwise the one that is
- * offered. Shops cache what they were offered.
+ * Returns the network with the contract that a payment is for: a former one if the payer signed for it, otherwise the
+ * current one. Shops cache offers.
  */
 export function forPayment<N extends Pick<ServedNetwork, "facilitatorContract" | "formerContracts">>(
   network: N,
@@ -86,14 +86,14 @@ export function forPayment<N extends Pick<ServedNetwork, "facilitatorContract" |
 /** The operation that a request is checked for, and its payment method. */
 export type Checking = { method: MethodTerms; operation: Operation };
 
-/** A check of a request that needs no chain and no ledger. */
+/** A check of a request that needs neither chain nor ledger. */
 export type TermsCheck = (
   request: PaymentRequest,
   network: ServedNetwork,
   checking: Checking,
 ) => Invalid | undefined;
 
-/** The checks that need no chain and no ledger, in their order. */
+/** The checks that need neither chain nor ledger, in order. */
 export const pureCheckNames = [
   "assetIsAllowed",
   "payToIsAccepted",
@@ -106,7 +106,7 @@ export const pureCheckNames = [
 
 export type PureCheckName = (typeof pureCheckNames)[number];
 
-/** The checks of a payment, by name, in the order in which verify makes them; settle may make again those from `windowIsOpen` on. */
+/** The checks of a payment, in the order in which verify makes them; settle may repeat those from `windowIsOpen` on. */
 export const checkNames = [
   "networkIsEnabled",
   ...pureCheckNames,
@@ -123,7 +123,7 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number];
 
-/** Refuses a payment that is signed to another than the seller asks for. */
+/** Refuses a payment whose signed recipient differs from the one that the seller asks for. */
 export const recipientIsPayTo: TermsCheck = ({ payment, requirements, words }, network) => {
   const { payTo = network.facilitatorContract } = requirements;
   return sameAddress(payment.payTo, payTo)
@@ -138,7 +138,7 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
       return refusals.assetNotAccepted(requirements.asset, network.name, network.assets);
     }
     if (method.transfer === "any" || isPaidBy(asset, method.transfer)) return undefined;
-    // Without a list, only what EIP-3009 needs can be missing.
+    // Without a list, only the requirements of EIP-3009 can be missing.
     const accepted = asset.transfers?.filter((other) => isPaidBy(asset, other)) ?? ["permit2"];
     return refusals.assetPaidOtherwise(requirements.asset, method.transfer, accepted);
   },
@@ -183,10 +183,10 @@ const pureChecks: Readonly<Record<PureCheckName, TermsCheck>> = {
     payment.limit > 0n || allowZeroValue || method.amounts ? undefined : refusals.valueIsZero(),
 };
 
-/** The pure checks in which no setting has a part once it is known that the payment was signed for us. */
+/** The checks that do not depend on settings once the payment is known to be signed for us. */
 const requestCheckNames = ["recipientIsPayTo", "valueIsExact", "assetIsSigned"] as const;
 
-/** The first refusal that follows from the request alone; undefined without one. `onCheck` is called for each check. */
+/** The first refusal that follows from the request alone, or undefined. `onCheck` is called for each check. */
 export function checkTerms(
   request: PaymentRequest,
   network: ServedNetwork,
@@ -203,8 +203,7 @@ export function checkTerms(
 }
 
 /**
- * All refusals that follow from the request alone, in the order in which {@link checkTerms} looks for them: for people, who want
- * to hear of every one.
+ * All refusals that follow from the request alone, in the order of {@link checkTerms}; for people, who want to see every one.
  */
 export function refuseTerms(
   request: PaymentRequest,
@@ -218,7 +217,7 @@ export function refuseTerms(
     .flatMap((check) => check(request, network, checking) ?? []);
 }
 
-/** The same of a request whose payment was claimed: the settings of today say nothing about that. */
+/** Like {@link checkTerms}, for a request whose payment was claimed: today's settings do not apply to it. */
 export function checkClaimed(
   request: PaymentRequest,
   network: ServedNetwork,
@@ -231,9 +230,9 @@ export function checkClaimed(
 }
 
 /**
- * Refuses a recipient where payments may go to the organization's own wallets only.
+ * Refuses other recipients if payments may only go to the contract or the organization's own wallet.
  *
- * @param recipient of the organization on the network; undefined where it has none, or none is known
+ * @param recipient the organization's recipient on the network; undefined if it has none, or it is unknown
  */
 export function checkOwnPayTo(
   payment: Pick<SignedPayment, "payTo">,
@@ -246,8 +245,8 @@ export function checkOwnPayTo(
 }
 
 /**
- * To whom a payment goes, that is good on its face: where it was signed to, or the recipient of the organization, which is
- * undefined where it has none.
+ * The receiver of a payment that looks good: the signed recipient if the policy is `any`, otherwise the
+ * organization's recipient, which is undefined if it has none.
  */
 export function payeeOf(
   payment: Pick<SignedPayment, "payTo">,
@@ -257,17 +256,17 @@ export function payeeOf(
   return network.payTo === "any" && goesStraight(payment, network) ? payment.payTo : recipient;
 }
 
-/** The values that a payment's window is judged by. */
+/** The values that decide whether a payment's window is accepted. */
 type WindowRequest = Pick<PaymentRequest, "words"> & {
   payment: Pick<SignedPayment, "window">;
   requirements: Pick<PaymentRequest["requirements"], "maxTimeoutSeconds">;
 };
 
 /**
- * Checks whether the chain's clock is inside the payer's window. The end that was signed must be at least {@link expiryMarginSeconds}
- * away, and not further than the network allows: until then the settlement is watched, and its value reserved.
+ * Checks that the chain's time is inside the payer's window. The signed end must be at least {@link expiryMarginSeconds} away,
+ * and not further than the network allows: until then the settlement is watched and its value reserved.
  *
- * @param chainTime in unix seconds
+ * @param chainTime in Unix seconds
  */
 export function checkValidityWindow(
   { payment: { window }, words, requirements: { maxTimeoutSeconds } }: WindowRequest,

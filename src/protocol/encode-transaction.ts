@@ -1,12 +1,12 @@
 import type { Address, Hex } from "./hex.ts";
 import { encodeBytes, encodeList, encodeNumber } from "./rlp.ts";
 
-/* Writes transactions of type 2 (EIP-1559): see `signed-transaction.ts`, which reads them. */
+/* Writes transactions of type 2 (EIP-1559); `signed-transaction.ts` reads them. */
 
-/** A transaction of type 2 without an access list before it is signed. Fees are in wei per gas. */
+/** An unsigned type 2 transaction without an access list. Fees are in wei per gas. */
 export type TransactionFields = {
   chainId: number;
-  /** The account's own count of transactions. */
+  /** The account's transaction count. */
   nonce: number;
   maxPriorityFeePerGas: bigint;
   maxFeePerGas: bigint;
@@ -15,10 +15,10 @@ export type TransactionFields = {
   data: Hex;
 };
 
-/** A signature as a transaction carries it, in digits without 0x. */
+/** The signature of a transaction; r and s are hexadecimal digits without 0x. */
 export type TransactionSignature = { r: string; s: string; yParity: 0 | 1 };
 
-/** The bytes that are signed; with a signature, those that are broadcast. */
+/** Encodes the bytes to sign, or with a signature, the bytes to broadcast. */
 export function encodeTransaction(
   transaction: TransactionFields & { value?: bigint },
   signature?: TransactionSignature,
@@ -26,7 +26,7 @@ export function encodeTransaction(
   return encodeWhole(encodeFields(transaction), signature);
 }
 
-/** The fields as both forms of a transaction have them. It carries no coins unless a value in wei is given. */
+/** Encodes the fields that both forms of a transaction share. `value` is in wei, 0 by default. */
 export function encodeFields(transaction: TransactionFields & { value?: bigint }): string {
   const { chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas, to, value = 0n, data } = transaction;
   const numbers = [chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(encodeNumber).join("");
@@ -34,14 +34,14 @@ export function encodeFields(transaction: TransactionFields & { value?: bigint }
   return `${numbers}${encodeBytes(to.slice(2))}${encodeNumber(value)}${encodeBytes(data.slice(2))}${noAccessList}`;
 }
 
-/** Encoded fields as {@link encodeTransaction} gives them. */
+/** Completes encoded fields as {@link encodeTransaction} does. */
 export function encodeWhole(fields: string, signature?: TransactionSignature): Hex {
   if (signature === undefined) return `0x02${encodeList(fields)}`;
   const { r, s, yParity } = signature;
   return `0x02${encodeList(`${fields}${encodeNumber(yParity)}${encodeWord(r)}${encodeWord(s)}`)}`;
 }
 
-/** A number of up to 32 bytes, which are given: leading zeros are not written. */
+/** Encodes a number given as 32 bytes, without its leading zeros. */
 function encodeWord(digits: string): string {
   return encodeNumber(BigInt(`0x${digits}`));
 }

@@ -6,7 +6,7 @@ export type Hex = `0x${string}`;
 /** A 20-byte address as 0x-prefixed hexadecimal, in any casing. Compare with {@link sameAddress}. */
 export type Address = Hex;
 
-/** The forms of hexadecimal texts. */
+/** The patterns of hexadecimal texts. */
 export const hexForms = {
   address: /^0x[0-9a-fA-F]{40}$/,
   bytes32: /^0x[0-9a-fA-F]{64}$/,
@@ -24,24 +24,24 @@ export function isBytes32(value: unknown): value is Hex {
   return typeof value === "string" && hexForms.bytes32.test(value);
 }
 
-/** Returns true if a value is whole bytes, any number of them. */
+/** Returns true if a value is hexadecimal with whole bytes, any number of them. */
 export function isBytes(value: unknown): value is Hex {
   return typeof value === "string" && hexForms.bytes.test(value);
 }
 
-/** A number of up to 256 bits as JSON-RPC gives it, leading zeros allowed; undefined of anything else. */
+/** Reads a JSON-RPC quantity of up to 256 bits, with or without leading zeros; otherwise undefined. */
 export function readQuantity(value: unknown): bigint | undefined {
   return typeof value === "string" && hexForms.quantity.test(value) ? BigInt(value) : undefined;
 }
 
-/** Writes a number as JSON-RPC wants it: hexadecimal without leading zeros. */
+/** Writes a number as a JSON-RPC quantity: hexadecimal without leading zeros. */
 export function quantity(value: bigint | number): Hex {
   return `0x${value.toString(16)}`;
 }
 
 let hash: (bytes: Uint8Array) => Uint8Array = keccak_256;
 
-/** Has keccak256 computed by another implementation from now on; see `chain/signing/recover-signer.ts`. */
+/** Makes keccak256 use another implementation from now on; see `chain/signing/recover-signer.ts`. */
 export function computeKeccakBy(implementation: (bytes: Uint8Array) => Uint8Array): void {
   hash = implementation;
 }
@@ -50,7 +50,7 @@ export function keccakBytes(bytes: Uint8Array): Uint8Array {
   return hash(bytes);
 }
 
-/** Where short messages are put to be hashed: memory of their own takes longer than their hash. */
+/** A buffer for short messages: allocating one takes longer than the hash. */
 const message = new Uint8Array(1_024);
 
 export function keccak256(bytes: Hex): Hex {
@@ -58,12 +58,12 @@ export function keccak256(bytes: Hex): Hex {
   return toHex(hash(size > message.length ? toBytes(bytes) : readBytes(bytes, message.subarray(0, size))));
 }
 
-/** keccak256 of the UTF-8 bytes of a text. */
+/** keccak256 of a text's UTF-8 bytes. */
 export function keccak256Text(text: string): Hex {
   return toHex(hash(new TextEncoder().encode(text)));
 }
 
-/** Returns true if two addresses are the same twenty bytes, whatever their casing. */
+/** Returns true if two addresses are the same, in any casing. */
 export function sameAddress(a: string, b: string): boolean {
   return a.length === b.length && a.toLowerCase() === b.toLowerCase();
 }
@@ -79,7 +79,7 @@ export function addressWord(address: Address): string {
   return zeros.slice(address.length - 2) + address.slice(2).toLowerCase();
 }
 
-/** The zeros before a word's digits are cut from these: `padStart` takes twice as long. */
+/** Sliced to pad a word: `padStart` takes twice as long. */
 const zeros = "0".repeat(64);
 
 /** The word at an index of ABI-encoded data, as 64 digits without 0x; undefined beyond the end. */
@@ -88,7 +88,7 @@ export function wordAt(data: Hex, index: number): string | undefined {
   return data.length >= start + 64 ? data.slice(start, start + 64) : undefined;
 }
 
-/** Bytes as ABI words, without the 0x: how many there are, and themselves, filled up to whole words. */
+/** Bytes as ABI words, without the 0x: their length, then the bytes, padded to whole words. */
 export function byteWords(bytes: Hex): string {
   const digits = bytes.slice(2);
   return `${uintWord(BigInt(digits.length / 2))}${digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")}`;
@@ -101,14 +101,14 @@ for (const [value, digit] of [..."0123456789abcdef"].entries()) {
   digitValues[digit.toUpperCase().charCodeAt(0)] = value;
 }
 
-/** Bytes of a hex string, which must have an even number of digits and nothing else. */
+/** The bytes of a hex string, which must have an even number of digits and nothing else. */
 export function toBytes(hex: Hex): Uint8Array {
   return readBytes(hex, new Uint8Array((hex.length - 2) / 2));
 }
 
 function readBytes(hex: Hex, bytes: Uint8Array): Uint8Array {
   for (let index = 0, at = 2; index < bytes.length; index++, at += 2) {
-    // Several times faster than parseInt, and used by every verify.
+    // Several times faster than parseInt, and every verify uses it.
     bytes[index] = ((digitValues[hex.charCodeAt(at)] ?? 0) << 4) | (digitValues[hex.charCodeAt(at + 1)] ?? 0);
   }
   return bytes;
@@ -124,16 +124,16 @@ export function toHex(bytes: Uint8Array): Hex {
   return text;
 }
 
-/** An address that was read, or what is wrong with it, as the rest of a sentence that begins with its name. */
+/** An address, or the problem with it, as the rest of a sentence that begins with the address's name. */
 export type ReadAddress =
   | { address: Address; problem?: undefined }
   | { address?: undefined; problem: string };
 
 /**
- * Reads an address that a person wrote, and gives it with its checksum. In mixed case the checksum must be right
- * (EIP-55): a wrong one means that a digit was mistyped. The zero address is refused.
+ * Reads an address written by a person and returns it with its checksum. In mixed case the checksum must be right
+ * (EIP-55): a wrong one means a mistyped digit. The zero address is refused.
  *
- * Addresses in payments are read with the schema of the wire, which allows any casing, as chains do.
+ * Addresses in payments are read by `wire-values.ts` instead, which allows any casing, as chains do.
  */
 export function readAddress(text: string): ReadAddress {
   if (!isAddress(text)) return { problem: "is not an address: 0x and 40 hexadecimal digits" };
@@ -150,7 +150,7 @@ export function addressOfPublicKey(publicKey: Uint8Array): Address {
   return checksumAddress(toHex(keccakBytes(publicKey.subarray(1)).subarray(12)));
 }
 
-/** An address in the mixed case that carries its checksum (EIP-55). */
+/** Writes an address in mixed case with its checksum (EIP-55). */
 export function checksumAddress(address: Address): Address {
   const digits = address.slice(2).toLowerCase();
   const hash = keccak256Text(digits).slice(2);

@@ -1,12 +1,12 @@
-/** Where a text stops being JSON, and how. */
+/** Where and how a text stops being JSON. */
 export type JsonProblem = {
-  /** UTF-16 code units before it. */
+  /** The number of UTF-16 code units before it. */
   offset: number;
-  /** From 1. */
+  /** Starts at 1. */
   line: number;
-  /** From 1. */
+  /** Starts at 1. */
   column: number;
-  /** `"}" where a value is expected`. */
+  /** Such as `"}" where a value is expected`. */
   found: string;
 };
 
@@ -28,8 +28,8 @@ const scalar = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const word = /[\p{L}\p{N}_$.+-]+|./suy;
 
 /**
- * Finds the first place at which a text is not JSON; undefined where it is. Engines say that in words of their own, or quote
- * the text, which may hold a secret.
+ * Finds the first position where a text is not JSON; undefined if it is valid. The messages of JavaScript engines
+ * differ, or quote the text, which may contain a secret.
  */
 export function findJsonProblem(json: string): JsonProblem | undefined {
   let at = 0;
@@ -40,7 +40,7 @@ export function findJsonProblem(json: string): JsonProblem | undefined {
     if (found !== undefined) at += found.length;
     return found;
   };
-  /** Behind a value. */
+  /** The token expected after a value. */
   const after = (): Expected => {
     const around = open.at(-1);
     return around === undefined ? "nothing more" : around === "{" ? '"," or "}"' : '"," or "]"';
@@ -48,7 +48,7 @@ export function findJsonProblem(json: string): JsonProblem | undefined {
   const takeText = (): "whole" | "broken" | "none" => {
     if (json[at] !== '"') return "none";
     at++;
-    // One expression for both would run out of stack in a text of megabytes.
+    // A single expression for both would overflow the stack on a text of megabytes.
     while (take(plainText) !== undefined || take(escaped) !== undefined);
     if (json[at] !== '"') return "broken";
     at++;
@@ -56,7 +56,7 @@ export function findJsonProblem(json: string): JsonProblem | undefined {
   };
 
   let expected: Expected = "a value";
-  // The service does not mind a byte order mark.
+  // The service accepts a byte order mark.
   if (json.startsWith("\ufeff")) at = 1;
   for (;;) {
     take(space);
@@ -98,7 +98,7 @@ export function findJsonProblem(json: string): JsonProblem | undefined {
   }
 }
 
-/** Where in a text an offset is. */
+/** Converts an offset to line and column. */
 function problemAt(json: string, offset: number, found: string): JsonProblem {
   const before = json.slice(0, offset).split("\n");
   const [line, column] = [before.length, (before.at(-1)?.length ?? 0) + 1];

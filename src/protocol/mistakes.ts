@@ -1,7 +1,7 @@
 import type { InvalidReason, RefusedSituation, SchemeReason, Situation } from "./catalogue.ts";
 import { advice } from "./refusals.ts";
 
-/** Advice on signatures that were made for something else, beside `advice`: web pages with the fixtures load it late. */
+/** Advice on signatures made for something else. Separate from `advice`, because web pages with the fixtures load it late. */
 export const signatureAdvice = {
   "signed-with-another-domain":
     "Sign for the token's own name and version, which clients take from `extra` of the requirements, its address and the network's chain id.",
@@ -18,11 +18,10 @@ export const signatureAdvice = {
 } as const;
 
 /**
- * The mistakes that are made with x402 payments, and how each is mended. One table for everything that explains: the
- * messages of refusals, the command `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in
- * answers: it is plain ASCII.
+ * The common mistakes in x402 payments and their fixes. One table for everything that explains: refusal messages, the command
+ * `x402-kit explain`, and docs/errors.md, which is generated from it. A `fix` is sent in responses, so it is plain ASCII.
  *
- * `rank` orders findings: 1 prevents everything else from being read, 2 is why verify or a shop refuses, 5 is only worth a look.
+ * `rank` orders findings: 1 prevents everything else from being read, 2 makes verify or a shop refuse, 5 is only worth a look.
  */
 export const mistakes = {
   "not-json": {
@@ -435,7 +434,7 @@ export const mistakes = {
 /** One kind of mistake: what it is, why it matters, what to do. Plain sentences without facts of a payment. */
 export type Mistake = {
   rank: 1 | 2 | 4 | 5;
-  /** The refusal that it causes, where it is always this one. */
+  /** The refusal that it causes, if it is always the same one. */
   situation?: RefusedSituation;
   title: string;
   why: string;
@@ -444,28 +443,28 @@ export type Mistake = {
 
 export type MistakeId = keyof typeof mistakes;
 
-/** One mistake that was found. */
+/** A mistake that was found. */
 export type Finding = {
-  /** The reason of a refusal, if verify's own checks found it. */
+  /** A mistake, or the reason of a refusal that verify's own checks found. */
   mistake: MistakeId | InvalidReason | SchemeReason;
   /** The situation of such a refusal. */
   situation?: Situation;
   /** For a reason, which has no row in the table: the fact in one sentence. */
   title?: string;
-  /** Where: `paymentRequirements.payTo`; empty for the whole. */
+  /** The path, such as `paymentRequirements.payTo`; empty for the whole payment. */
   at: string;
-  /** The value there, and the right one; absent where there is nothing to show. */
+  /** The value there and the right one; absent if there is nothing to show. */
   got?: string;
   expected?: string;
   /** The change to make, with the facts of this payment. */
   fix: string;
-  /** Why it matters, where more is known than of all mistakes of its kind. */
+  /** Why it matters, if more is known than the table says. */
   why?: string;
   /** The reason or problem that it is about, which has a section in docs/errors.md. */
   reason?: string;
 };
 
-/** A finding with the table's own advice, unless the facts allow a better one. */
+/** Creates a finding with the table's own advice, unless the facts include a better one. */
 export function finding(
   mistake: MistakeId,
   at: string,
@@ -475,14 +474,14 @@ export function finding(
 }
 
 /**
- * Sorts by rank; those of equal rank keep their order: that in which verify looks for them. What is no mistake of the table is the
- * reason of a refusal by verify.
+ * Sorts by rank; findings of equal rank keep their order, in which verify checks them. A finding that is not in the
+ * table is the reason of a refusal by verify, and ranks as one.
  */
 export function sortByRank<T extends { mistake: string }>(found: readonly T[]): T[] {
   return found.toSorted((a, b) => rankOf(a) - rankOf(b));
 }
 
-/** Returns true if a finding is why a payment is refused, and not only worth a look. */
+/** True if a finding makes a payment be refused, and is not only worth a look. */
 export function isCause(found: { mistake: string }): boolean {
   return rankOf(found) < 5;
 }

@@ -1,13 +1,13 @@
-/** A day of UTC, in milliseconds. */
+/** A UTC day, in milliseconds. */
 export const dayMs = 24 * 60 * 60 * 1000;
 
-/** Seconds until the day (UTC) of a moment is over, rounded up. */
+/** Seconds until the current UTC day ends, rounded up; `now` is in Unix milliseconds. */
 export const secondsLeftOfDay = (now: number) => Math.ceil((dayMs - (now % dayMs)) / 1000);
 
-/** The last second that has a year of four digits. */
+/** The last second with a four-digit year. */
 const lastShown = 253_402_300_799n;
 
-/** Seconds as people say them: `45 s`, `5 min`, `83 h 20 min`, `12 days`. */
+/** Seconds for people: `45 s`, `5 min`, `83 h 20 min`, `12 days`. */
 export function formatSpan(seconds: bigint): string {
   if (seconds < 120n) return `${seconds} s`;
   const [size, name, smaller, rest] =
@@ -20,22 +20,22 @@ export function formatSpan(seconds: bigint): string {
   return `${seconds / size} ${name}${left === 0n ? "" : ` ${left} ${rest}`}`;
 }
 
-/** How far a time is from another, both unix seconds: `in 5 min`, `12 s ago`, `now`. */
+/** The distance between two times, both Unix seconds: `in 5 min`, `12 s ago`, `now`. */
 export function formatDistance(time: bigint, now: bigint): string {
   if (time === now) return "now";
   return time > now ? `in ${formatSpan(time - now)}` : `${formatSpan(now - time)} ago`;
 }
 
-/** The date of unix seconds; undefined of a time that no person means. */
+/** Formats Unix seconds as a date; undefined after the year 9999. */
 export function formatDate(seconds: bigint): string | undefined {
   if (seconds > lastShown) return undefined;
   return new Date(Number(seconds) * 1_000).toISOString().replace("T", " ").replace(".000Z", " UTC");
 }
 
 /**
- * A time as messages show it: unix seconds, the date, and how far that is from another time.
+ * A time for messages: Unix seconds, the date, and the distance from another time.
  *
- * @param now a placeholder in expected answers, which the distance is one in as well
+ * @param now if this is a placeholder, as in expected responses, the distance becomes one as well
  */
 export function formatMoment(seconds: bigint, now: bigint | string): string {
   const date = formatDate(seconds);

@@ -1,16 +1,16 @@
 import { type Address, sameAddress } from "./hex.ts";
 
-/** The networks that are built in, by their x402 v1 names. */
+/** The built-in networks, by their x402 v1 names. */
 export const networkNames = ["base", "base-sepolia", "optimism", "optimism-sepolia", "polygon"] as const;
 
 export type BuiltInNetworkName = (typeof networkNames)[number];
 
-/** A network by its x402 v1 name: a built-in one, or one that was added as data. */
+/** A network's x402 v1 name: built in, or added as data. */
 export type NetworkName = BuiltInNetworkName | (string & Record<never, never>);
 
 /**
- * Has the compiler ask for what adds a network where one is named that is not built in: `networks: ["bsae"]` is a mistake,
- * unless something else knows it. A name that is only known when it runs is checked then.
+ * Makes the compiler require a source for any named network that is not built in: `networks: ["bsae"]` is an error
+ * unless something else defines that network. A name that is only known at runtime is checked then.
  */
 export type AddedBy<N extends NetworkName, Source> = [N] extends [BuiltInNetworkName]
   ? unknown
@@ -18,50 +18,49 @@ export type AddedBy<N extends NetworkName, Source> = [N] extends [BuiltInNetwork
     ? unknown
     : Source;
 
-/** Which of the two facilitator contract addresses a network uses: all mainnets share one, all testnets the other. */
+/** Decides which facilitator contract address a network uses: all mainnets share one, all testnets the other. */
 export type NetworkTier = "mainnet" | "testnet";
 
 /**
- * A token as the facilitator knows it. `name` and `version` are those of its EIP-712 domain; people read amounts with its
- * `symbol`: see `unitsOf`.
+ * A token that the facilitator knows. `name` and `version` are from its EIP-712 domain; `symbol` is for people, see `unitsOf`.
  */
 export type Asset = {
   address: Address;
   name: string;
-  /** Empty for a token without such a domain, which has no EIP-3009. */
+  /** Empty for a token without such a domain, which cannot be used with EIP-3009. */
   version: string;
   decimals: number;
   symbol?: string | undefined;
-  /** How it may be paid with; in each way that it has by default: see {@link isPaidBy}. */
+  /** The accepted transfer methods; by default all that it supports, see {@link isPaidBy}. */
   transfers?: readonly string[] | undefined;
 };
 
-/** Returns true if a token may be paid with in this way. */
+/** True if a token may be paid with this transfer method. */
 export function isPaidBy({ version, transfers }: Asset, method: string): boolean {
   return (transfers?.includes(method) ?? true) && (method !== "eip3009" || version !== "");
 }
 
-/** The one with this address, however that is spelled; undefined where there is none. */
+/** Finds an asset by its address in any casing. */
 export function findAsset(assets: readonly Asset[], wanted: Address): Asset | undefined {
   return assets.find(({ address }) => sameAddress(address, wanted));
 }
 
-/** A network, as it is for every operator. */
+/** A network's facts, the same for every operator. */
 export type Network = {
   name: NetworkName;
   chainId: number;
   /** The x402 v2 name (CAIP-2). */
   caip2: `eip155:${number}`;
   tier: NetworkTier;
-  /** The asset that is accepted by default: Circle's USDC on the built-in networks. */
+  /** The asset accepted by default: Circle's USDC on the built-in networks. */
   usdc: Asset;
-  /** Usual time between blocks, in milliseconds; paces the watching of receipts. */
+  /** The usual time between blocks, in milliseconds; paces the polling for receipts. */
   blockTimeMs: number;
-  /** The coin that gas is paid in: `ETH`. */
+  /** The coin that pays for gas, such as `ETH`. */
   nativeCoin: string;
-  /** A block explorer's address, without a slash at the end. */
+  /** A block explorer's URL, without a trailing slash. */
   explorer?: string;
-  /** The tip that its nodes expect at least, in wei per gas; 0.001 gwei by default. */
+  /** The minimum tip that its nodes expect, in wei per gas; 0.001 gwei by default. */
   usualTip?: number;
 };
 
@@ -71,8 +70,8 @@ export type BuiltInNetwork<N extends BuiltInNetworkName = BuiltInNetworkName> = 
 };
 
 /**
- * The EIP-712 name of USDC differs between mainnets ("USD Coin") and the Sepolia deployments ("USDC"); public tables
- * disagree about it, so `serve` compares `DOMAIN_SEPARATOR()` at start.
+ * The EIP-712 name of USDC differs between mainnets ("USD Coin") and the Sepolia deployments ("USDC"). Public tables
+ * disagree about it, so `serve` compares `DOMAIN_SEPARATOR()` at startup.
  */
 const network = <N extends BuiltInNetworkName>(
   name: N,
@@ -103,7 +102,7 @@ export const networks: { readonly [N in BuiltInNetworkName]: BuiltInNetwork<N> }
   polygon: {
     ...network("polygon", 137, "mainnet", "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359"),
     nativeCoin: "POL",
-    // Its nodes take nothing below 25 gwei.
+    // Its nodes accept nothing below 25 gwei.
     usualTip: 30_000_000_000,
   },
 };
@@ -112,16 +111,16 @@ export const networks: { readonly [N in BuiltInNetworkName]: BuiltInNetwork<N> }
 export type NetworkRegistry<N extends Network = Network> = {
   readonly all: readonly N[];
   readonly names: readonly NetworkName[];
-  /** The network of a v1 name; undefined when unknown. */
+  /** The network with a v1 name; undefined if unknown. */
   named(name: string): N | undefined;
-  /** The network that a caller of the given protocol version means by `spelling`; undefined when unknown. */
+  /** The network that `spelling` means in the given protocol version; undefined if unknown. */
   find(spelling: string, x402Version: 1 | 2): N | undefined;
   ofChain(chainId: number): N | undefined;
 };
 
-/** Makes a registry. Names and chain ids are each there once. */
+/** Creates a registry. Names and chain ids must be unique. */
 export function createNetworkRegistry<N extends Network>(all: readonly N[]): NetworkRegistry<N> {
-  // Maps, since an object would also know names like `constructor`.
+  // Maps, since an object would also have keys like `constructor`.
   const byName = new Map<string, N>(all.map((one) => [one.name, one]));
   const byCaip2 = new Map<string, N>(all.map((one) => [one.caip2, one]));
   return {
@@ -138,18 +137,18 @@ export const builtInNetworks: NetworkRegistry = createNetworkRegistry(
   networkNames.map((name) => networks[name]),
 );
 
-/** The five networks and added ones, which cannot replace a built-in one. */
+/** The five networks plus added ones, which cannot replace a built-in one. */
 export function addToBuiltIn(added: readonly Network[]): NetworkRegistry {
   const others = added.filter(({ name }) => builtInNetworks.named(name) === undefined);
   return others.length === 0 ? builtInNetworks : createNetworkRegistry([...builtInNetworks.all, ...others]);
 }
 
-/** The built-in network that a caller of the given protocol version means by `spelling`; undefined when unknown. */
+/** The built-in network that `spelling` means in the given protocol version; undefined if unknown. */
 export function findNetwork(spelling: string, x402Version: 1 | 2): Network | undefined {
   return builtInNetworks.find(spelling, x402Version);
 }
 
-/** How a network is spelled in the given protocol version: `base` in v1, `eip155:8453` in v2. */
+/** Spells a network as in the given protocol version: `base` in v1, `eip155:8453` in v2. */
 export function formatNetwork(
   network: Pick<Network, "name"> & { caip2: string },
   x402Version: 1 | 2,

@@ -1,12 +1,12 @@
 import { type BoundedMap, createBoundedMap } from "../util/cache.ts";
 import type { Address, Hex } from "./hex.ts";
 
-/** A payer's balance of an asset on a network, as one organization has payments of it verified: others' say nothing to it. */
+/** A payer's balance of an asset on a network, per organization: maxima verified for others are not counted. */
 export type MaximaAccount = { organizationId: string; network: string; asset: Address; payer: Address };
 
-/** A maximum that asks to be counted, unix seconds. */
+/** A maximum to be counted; times are Unix seconds. */
 export type Maximum = {
-  /** Of its settlement. */
+  /** The id of its settlement. */
   id: Hex;
   limit: bigint;
   /** Until when it can be settled. */
@@ -15,37 +15,37 @@ export type Maximum = {
   available: bigint;
   now: bigint;
   /**
-   * True if the payment brings an approval that is needed. It is not counted then: it takes nothing of what others may take, and of
-   * several with one approval one can be settled.
+   * True if the payment brings an approval that it needs. It is then not counted: it takes nothing away from others,
+   * and of several payments with one approval only one can be settled.
    */
   bringsApproval: boolean;
 };
 
 /** Why a maximum is not covered. */
 export type TooManyMaxima = {
-  /** The settlements of the others, whose limits are `taken` together. */
+  /** The settlements of the other maxima, whose limits sum up to `taken`. */
   ids: readonly Hex[];
   taken: bigint;
-  /** Until the first of the others is not counted any more. */
+  /** Seconds until the first of the others is no longer counted. */
   retryAfterSeconds: number;
 };
 
 /**
- * The maxima that payers of scheme “upto” have signed and verify has accepted, not settled yet: any may be taken until its end, so that one
- * balance must hold all of it. It is counted in this process alone, for {@link countedSeconds}, and a guess: payers can move their
- * tokens all the same, and shops settle nothing of what they verify.
+ * The signed maxima (scheme “upto”) that verify has accepted and that are not settled yet. Each may be taken until its end, so
+ * the balance must cover all of them together. They are counted in this process only, for {@link countedSeconds}. This is a
+ * heuristic: payers can still move their tokens, and shops need not settle what they verify.
  */
 export type OpenMaxima = {
-  /** Counts a maximum; or says why it is not covered together with the others of its account, and leaves it out. */
+  /** Counts a maximum. If the account's others leave too little for it, returns the reason and does not count it. */
   open(account: MaximaAccount, maximum: Maximum): TooManyMaxima | undefined;
-  /** Forgets one, since it was settled, or never will be. */
+  /** Forgets a maximum that was settled, or never will be. */
   close(account: MaximaAccount, id: Hex): void;
 };
 
 /** Shops settle what they verify within minutes, or never. */
 const countedSeconds = 300n;
 
-/** The most accounts, and maxima of one account, that are counted; beyond that the oldest are forgotten. */
+/** The most accounts, and maxima per account, that are counted; beyond that the oldest are forgotten. */
 const mostAccounts = 100_000;
 const mostOfAccount = 1_000;
 

@@ -27,14 +27,14 @@ import { forms } from "./wire-values.ts";
 export type ApiBeside = {
   paths: object;
   schemas: object;
-  /** An example that works as it stands, where all keys are published: for the page that reads the document. */
+  /** An example that works as it is, for the page that shows the document; only if all keys are published. */
   example?: { apiKey: string; payment?: object | undefined } | undefined;
 };
 
 /**
- * The OpenAPI 3.1 document of the service, from the schemas that it reads and writes with.
+ * Builds the OpenAPI 3.1 document of the service, from the same schemas that it reads and writes with.
  *
- * @param payloads `paymentPayload.payload` of the ways to pay
+ * @param payloads `paymentPayload.payload` of each payment method
  */
 export function describeService(
   payloads: PayloadSchemas,
@@ -62,7 +62,7 @@ export function describeService(
           in: "header",
           name: "Authorization",
           description: "The API key as it is, or after “Bearer ”",
-          // Read by the page at /docs.
+          // Used by the page at /docs.
           ...(example !== undefined && { "x-scalar-secret-token": example.apiKey }),
         },
       },
@@ -84,7 +84,7 @@ export function describeService(
   };
 }
 
-/** The operations of the service; `payment` is an example of what verify and settle take. */
+/** The operations of the service; `payment` is an example body for verify and settle. */
 function operationsOf(payment: object | undefined): Readonly<Record<RouteName, object>> {
   const paymentBody = {
     required: true,
@@ -197,12 +197,12 @@ function operationsOf(payment: object | undefined): Readonly<Record<RouteName, o
   };
 }
 
-/** The answers with a problem, by their status. */
+/** The problem responses, by status. */
 function problems(...statuses: string[]) {
   return Object.fromEntries(statuses.map((status) => [status, problem(status)]));
 }
 
-/** An answer with a problem: what those of its status are about, in the words of their table. */
+/** A problem response; its description lists the problems with this status. */
 function problem(status: string, headers: object = {}) {
   const kinds = Object.values(problemKinds).filter((kind) => `${kind.status}` === status);
   return {
@@ -212,12 +212,12 @@ function problem(status: string, headers: object = {}) {
   };
 }
 
-/** The answer with a verdict or a resource. */
+/** The success response, with a decision or a resource. */
 function answer(schema: string, description: string, headers: object = {}) {
   return { "200": { description, headers: { ...alwaysSent, ...headers }, content: jsonOf(schema) } };
 }
 
-/** The operations by path: routes of the public protocol are at the root too. */
+/** The operations by path; routes of the public protocol are also at the root. */
 function pathsOf(operations: Readonly<Record<RouteName, object>>): object {
   return Object.fromEntries(
     (Object.entries(operations) as [RouteName, object][]).flatMap(([name, operation]) => {
@@ -237,7 +237,7 @@ const alwaysSent = {
   "X-Request-Id": { description: "Names the request in the service's log", schema: text },
 };
 
-/** Headers of problems, besides those of every answer. */
+/** Headers of problems, in addition to those of every response. */
 const problemHeaders: Readonly<Record<string, object>> = {
   "401": { "WWW-Authenticate": { description: "Bearer", schema: text } },
   "429": {
@@ -278,7 +278,7 @@ const settlementParameters = Object.entries(settlementQuery).map(([name, rest]) 
   ...rest,
 }));
 
-/** The parameters of a query; those that it cannot do without are required. */
+/** The parameters of a query; those without which it is invalid are required. */
 function queryOf({ shape }: { shape: Readonly<Record<string, z.ZodType>> }): object[] {
   return Object.entries(shape).map(([name, schema]) => {
     const { description, example, ...rest } = schemaOf(schema);

@@ -1,12 +1,12 @@
 import { parseJson } from "../util/json.ts";
 
-/** A value as the headers between shops and buyers carry it: base64 of JSON. Runs in browser pages too, which have no `Buffer`. */
+/** Encodes a value for the headers between shops and buyers: base64 of JSON. Also runs in browsers, which have no `Buffer`. */
 export function encodeHeader(value: unknown): string {
   const bytes = new TextEncoder().encode(JSON.stringify(value));
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
-/** The value that such a header carries; undefined when it is malformed. */
+/** Decodes the value of such a header; undefined if it is malformed. */
 export function decodeHeader(text: string): unknown {
   try {
     // Some clients write base64url.

@@ -1,17 +1,17 @@
 import type { Hex } from "./hex.ts";
 
 /**
- * The extension `payment-identifier` of the public protocol (version 2): the payer's client gives a purchase an identifier,
- * and repeats it when it asks again. Two payments with one identifier are refused.
+ * The extension `payment-identifier` of the public protocol (version 2): the payer's client gives a purchase an
+ * identifier and repeats it on a retry. Two different payments with the same identifier are refused.
  *
  * @see https://github.com/x402-foundation/x402/blob/main/specs/extensions/payment_identifier.md
  */
 export const paymentIdentifierExtension = "payment-identifier";
 
-/** A payment's identifier, and what is paid for. */
+/** A payment's identifier, and the resource it is for. */
 export type PaymentIdentifier = {
   id: string;
-  /** The resource that is paid for: as the shop names it, or else the URL that the payment has; empty where it has none. */
+  /** The resource named by the shop, otherwise the URL in the payment; empty if there is none. */
   resource: string;
   namedBy: "shop" | "buyer";
 };
@@ -24,8 +24,8 @@ export const identifierProblems = {
 } as const;
 
 /**
- * Reads the extension of a payment; undefined where it has no id and needs none. A text says what is wrong with it. There is
- * no verdict then: if a malformed identifier were ignored, a purchase could be paid twice.
+ * Reads the extension of a payment. Undefined if it has no id and requires none; a string says what is wrong. A
+ * malformed identifier means no decision is made: if it were ignored, a purchase could be paid twice.
  */
 export function readPaymentIdentifier(
   extension: unknown,
@@ -41,16 +41,17 @@ export function readPaymentIdentifier(
 }
 
 /**
- * The payment that an identifier is bound to: the signed message and the resource. The resource that a shop names is
- * told from the same text of a buyer: a payment for something that is sold once, without the header, would else buy what another route repeats.
+ * The payment that an identifier is bound to: the signed message and the resource. A resource named by the shop
+ * differs from the same text written by the buyer. Otherwise a payment for something sold once, settled without the
+ * header, would also buy a resource on a route that repeats successes.
  *
- * @param digest what the payment's signature is over
+ * @param digest the digest that the payment's signature is over
  */
 export function identifierBinding(digest: Hex, { resource, namedBy }: PaymentIdentifier): string {
   return namedBy === "shop" ? `shop ${digest} ${resource}` : `${digest} ${resource}`;
 }
 
-/** A payment as its shop has it: with the resource that the header `Idempotency-Key` names, if it names one. */
+/** Adds the resource that the shop names in the header `Idempotency-Key`, if it names one. */
 export function withShopsResource<Request extends { identifier?: PaymentIdentifier }>(
   payment: Request,
   header: unknown,
@@ -61,21 +62,21 @@ export function withShopsResource<Request extends { identifier?: PaymentIdentifi
   return { ...payment, identifier: { id: identifier.id, resource, namedBy: "shop" } };
 }
 
-/** The resource that a shop sells, as it names it in the header `Idempotency-Key` in place of a key of its own. */
+/** The resource that a shop sells, named in the header `Idempotency-Key` instead of a key. */
 export type ShopsResource = {
-  /** Undefined where it names the extension alone: then no success is repeated. */
+  /** Undefined if the header names only the extension; then no success is repeated. */
   resource: string | undefined;
 };
 
-/** How a shop says what it sells; here and in OpenAPI. */
+/** How a shop names what it sells; used here and in OpenAPI. */
 export const shopsResourcePattern = `^${paymentIdentifierExtension}; ?resource="[\\x21\\x23-\\x7e]{1,2048}"$`;
 
 const shopsResource = new RegExp(shopsResourcePattern);
 
 /**
- * Reads `Idempotency-Key: payment-identifier; resource="/report"`, which has the success of a payment repeated to the
- * identifier that it carries, for that resource alone. The shop must name it: the URL in a payment is written by the buyer, and
- * one payment would buy every resource of its price. Undefined for every other key.
+ * Reads `Idempotency-Key: payment-identifier; resource="/report"`. With it, the success of a payment is repeated for
+ * the identifier in the payment, for that resource only. The shop must name the resource: the URL in a payment is
+ * written by the buyer, so one payment could buy every resource of the same price. Undefined for every other key.
  */
 export function readShopsResource(header: unknown): ShopsResource | undefined {
   if (header === paymentIdentifierExtension) return { resource: undefined };

@@ -3,7 +3,7 @@ import { findSlip } from "../util/text.ts";
 import type { Address, Hex } from "./hex.ts";
 import { addressFault, faults, forms, maxSignatureBytes, parseUint256 } from "./wire-values.ts";
 
-/** A `uint256` written as a decimal string without sign, space or leading zero. Read as a bigint. */
+/** A `uint256` as a decimal string without sign, space or leading zero. Read as a bigint. */
 export const uint256String = z
   .string(faults.digits)
   .regex(forms.decimal, { error: faults.decimal, abort: true })
@@ -27,7 +27,7 @@ export const bytes32 = z
   .transform((text) => text as Hex)
   .meta({ description: "32 bytes as hexadecimal" });
 
-/** A signature as hex: of a plain account, or whatever a wallet takes (EIP-1271). */
+/** A signature as hex: a plain account's, or anything that a wallet accepts (EIP-1271). */
 export const signature = z
   .string(faults.text)
   .max(2 + 2 * maxSignatureBytes, faults.tooLong)
@@ -35,7 +35,7 @@ export const signature = z
   .transform((text) => text as Hex)
   .meta({ description: `A signature as hexadecimal, of at most ${maxSignatureBytes} bytes` });
 
-/** An object that has no other members than these. What is unknown is refused, with what was probably meant. */
+/** An object without other members than these. The error for an unknown member suggests the one that was probably meant. */
 export function strictMembers<Shape extends z.ZodRawShape>(shape: Shape) {
   const known = Object.keys(shape);
   return z.strictObject(shape, {

@@ -6,13 +6,13 @@ import { longestParameter } from "./routes.ts";
 
 export const problemMediaType = "application/problem+json";
 
-/** Which x402 members a problem carries beside those of RFC 9457. */
+/** Decides which x402 members a problem has besides those of RFC 9457. */
 export type Operation = "verify" | "settle";
 
-/** A kind of "no verdict": its HTTP status, the end of its `type`, and its title. */
+/** A kind of problem (no decision was made): its HTTP status, the end of its `type`, and its title. */
 export type ProblemKind = { status: number; name: string; title: string };
 
-/** The ways in which there is no verdict. */
+/** All kinds of problems. */
 export const problemKinds = {
   malformed: { status: 400, name: "malformed-request", title: "The request could not be read" },
   unauthorized: { status: 401, name: "unauthorized", title: "API key missing or not accepted" },
@@ -44,10 +44,10 @@ export const problemKinds = {
 /** The end of a problem's `type`. */
 export type ProblemName = (typeof problemKinds)[keyof typeof problemKinds]["name"];
 
-/** The cause of a problem, where its title does not name it or its routes have several, and what to do. */
+/** The cause of a problem, if its title does not name it or its status has several, and what to do. */
 type ProblemText = { means?: string; fix: string };
 
-/** The answers without a verdict, as `explain`, docs/errors.md and the OpenAPI document tell them. */
+/** The texts about problems, for `explain`, docs/errors.md and the OpenAPI document. */
 export const problemTexts: Readonly<Record<ProblemName, ProblemText>> = {
   "malformed-request": {
     means: "The body is not JSON, or a parameter of the query, a key or an identifier cannot be read",
@@ -106,17 +106,17 @@ export const problemTexts: Readonly<Record<ProblemName, ProblemText>> = {
   },
 };
 
-/** Returns true if it is the name of a problem: of an answer without a verdict. */
+/** True if this is the name of a problem, that is, of a response without a decision. */
 export function isProblem(reason: string): reason is ProblemName {
   return Object.hasOwn(problemTexts, reason);
 }
 
-/** The form of an unset variable in a header. */
+/** How an unset variable looks in a header. */
 const unsetKeys = ["undefined", "null", "[object Object]", ""];
 
 /**
- * The problem with the header Authorization, as far as its sender may know. Of a key that is not accepted it is not told
- * whether there was ever one like it.
+ * The problem with the Authorization header, as far as its sender may know. For a key that is not accepted, it does
+ * not reveal whether a similar one ever existed.
  */
 export function unauthorizedDetail(header: string | undefined): string {
   if (header === undefined) {
@@ -135,7 +135,7 @@ export function unauthorizedDetail(header: string | undefined): string {
   return "The API key in the Authorization header is not known here, was revoked or has expired";
 }
 
-/** The details of the problems, for callers. */
+/** The details of problems, for callers. */
 export const problemDetails = {
   empty: "The body is empty; send the payment as JSON",
   undecodable: "The path cannot be decoded: a % in it begins no valid escape; write a plain % as %25",
@@ -167,23 +167,25 @@ export const problemDetails = {
   shuttingDown: "The service is shutting down; nothing was done, try again",
 } as const;
 
-/** The largest body that is read, in bytes. Payments are about 1 KiB, and claims of 100 channels 64 KiB. */
+/** The largest body that is read, in bytes. Payments have about 1 KiB, claims of 100 channels 64 KiB. */
 export const bodyLimit = 72 * 1024;
 
 /**
- * The form of an `Idempotency-Key`: it is stored, and all readers must read the same key. None begins like what a shop
- * writes to name what it sells: if that were read as a key, nothing would be repeated, and nobody would notice.
+ * The format of an `Idempotency-Key`: it is stored, and all readers must read the same key. A key must not start like a shop's
+ * resource header: if a malformed one were read as a key, nothing would be repeated, and nobody would notice.
  */
 export const idempotencyKeyFormat = /^(?!payment-identifier;)[\x21-\x7e]{1,255}$/;
 
-/** The problem with an `Idempotency-Key` that is neither a key nor names what a shop sells, going by which of the two it begins like. */
+/**
+ * The problem with an `Idempotency-Key` that is neither a key nor a shop's resource, depending on which one it starts like.
+ */
 export function idempotencyKeyDetail(key: unknown): string {
   const text = typeof key === "string" ? key : "";
   if (text.startsWith(`${paymentIdentifierExtension};`)) return problemDetails.shopsResource;
   return `${problemDetails.idempotencyKey}${text.length > 255 ? `; this one has ${text.length}` : ""}`;
 }
 
-/** The body of a problem, with the x402 members that public clients look for. */
+/** Builds the body of a problem, with the x402 members that public clients look for. */
 export function problemBody(
   {
     kind,
@@ -216,17 +218,17 @@ export function problemBody(
 }
 
 /*
- * These details are not in the table of `problems.ts`, since that is part of the fixtures, which browsers load: there no
+ * For requests that cannot be parsed. Not part of `problemDetails`, which the fixtures use in browsers, where no
  * request is unreadable.
  */
 
 export const noHost = "The request has no Host header";
 
 /**
- * The answer, byte for byte, to what is not HTTP, comes too slowly, or has headers that are too large: there is no request
- * to answer, so no framework writes it. The connection ends with it.
+ * The response, byte for byte, to a request that is not HTTP, comes too slowly, or has too large headers. There is no
+ * request object, so no framework writes it. The connection ends with it.
  *
- * @param code Node's, of the error of the connection
+ * @param code Node's code for the connection error
  */
 export function answerUnreadableRequest(code: string | undefined, requestId: string): string {
   const { kind, detail } = problemOf(code);

@@ -3,17 +3,17 @@ import type { PaymentWords } from "./signed-payment.ts";
 import type { NameReason } from "./write-answers.ts";
 
 /*
- * The catalogue's column with the reasons of the public reference facilitator, `@x402/evm` 2.27, where they are not those of
- * the specification. Beside the catalogue, since web pages with the fixtures do not need it.
+ * The reasons of the public reference facilitator, `@x402/evm` 2.27, where they differ from the specification. Kept
+ * out of the catalogue, since web pages with the fixtures do not need them.
  */
 
 type Reason = Invalid["reason"];
 type Name = ReferenceReason | Reason;
 
-/** Its name for a reason or in a situation: of both operations, or of each. */
+/** Its name for a reason or a situation, for both operations or for each. */
 type Names = Name | { verify: Name; settle: Name };
 
-/** By reason. Those that only payments by Permit2 have are its own already. */
+/** By reason. Reasons that only Permit2 payments have already use its names. */
 const byReason: Readonly<Partial<Record<Reason, Names>>> = {
   invalid_exact_evm_payload_recipient_mismatch: "invalid_exact_evm_recipient_mismatch",
   invalid_exact_evm_payload_authorization_value: "invalid_exact_evm_authorization_value",
@@ -28,19 +28,22 @@ const byReason: Readonly<Partial<Record<Reason, Names>>> = {
 
 const failed = "invalid_exact_evm_transaction_failed";
 
-/** Refusals by the token, for no reason that it looks for. Of settle it simulates scheme “upto” alone: others fail as they are sent. */
+/**
+ * Refusals by the token for reasons that the reference facilitator does not check. In settle it simulates only scheme
+ * “upto”; other payments fail when sent.
+ */
 const wouldFail = {
   eip3009: { verify: "invalid_exact_evm_transaction_simulation_failed", settle: failed },
   permit2: { verify: "permit2_simulation_failed", settle: failed },
   upto: "permit2_simulation_failed",
 } as const;
 
-/** By Permit2 it does not look at nonces. */
+/** For Permit2 the reference facilitator does not check nonces. */
 const used = { ...wouldFail, eip3009: "invalid_exact_evm_nonce_already_used" } as const;
 
 const reverted = { eip3009: failed, permit2: failed, upto: "invalid_upto_evm_transaction_failed" } as const;
 
-/** By situation, for reasons that it tells apart. */
+/** By situation, for reasons that it splits up. */
 const bySituation: Readonly<
   Partial<Record<Reason, Partial<Record<Situation, Partial<Record<PaymentWords["reference"], Names>>>>>>
 > = {
@@ -61,8 +64,8 @@ const bySituation: Readonly<
 };
 
 /**
- * The reference facilitator's name for the reason of a refusal; the specification's where it has none. Where an earlier request has
- * used the payment, the situation is about that one, and the reason alone counts.
+ * The reference facilitator's name for the reason of a refusal, or the specification's if it has none. If an earlier
+ * request used the payment, the situation is about that request, and only the reason counts.
  */
 export const referenceReason: NameReason = ({ reason, situation, reference }, operation, envelope) => {
   const method = "words" in envelope ? envelope.words.reference : "eip3009";
@@ -70,7 +73,7 @@ export const referenceReason: NameReason = ({ reason, situation, reference }, op
   return typeof names === "string" ? names : names[operation];
 };
 
-/** The specification's reasons, by the names that the reference facilitator alone has for them. */
+/** The specification's reasons, by the names that only the reference facilitator uses. */
 const specReasons: Readonly<Record<ReferenceReason, InvalidReason>> = {
   invalid_exact_evm_network_mismatch: "invalid_network",
   invalid_exact_evm_missing_eip712_domain: "invalid_payment_requirements",
@@ -85,7 +88,7 @@ const specReasons: Readonly<Record<ReferenceReason, InvalidReason>> = {
   invalid_upto_evm_transaction_failed: "invalid_transaction_state",
 };
 
-/** The specification's reason for a name that may be the reference facilitator's; any other name as it is. */
+/** Translates a name of the reference facilitator to the specification's reason; other names stay unchanged. */
 export function specReason(name: string): string {
   return Object.hasOwn(specReasons, name) ? specReasons[name as ReferenceReason] : name;
 }

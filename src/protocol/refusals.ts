@@ -24,8 +24,8 @@ import { boundsOf, type PaymentWords, type PayToPolicy, type SignedPayment } fro
 import { countedAsEther, describeOne, formatBoth, type TokenUnits, unitsOf } from "./token-units.ts";
 
 /**
- * The advice of refusals' messages, by the mistakes of `mistakes.ts`, which web pages with the fixtures do not need. It
- * is sent in answers, so it is plain ASCII.
+ * The advice in refusal messages, by the mistakes of `mistakes.ts`, which web pages with the fixtures do not need. It
+ * is sent in responses, so it is plain ASCII.
  */
 export const advice = {
   "networks-differ": "Pass on the requirements that the payer chose from the challenge.",
@@ -53,19 +53,19 @@ function signWithZero(start: string): string {
   return `Sign with ${start} "0", or set the payer's clock.`;
 }
 
-/** From this age on, blocks are not replaced any more. */
+/** Blocks of this age are no longer replaced. */
 export const finalitySeconds = 1_800;
 
-/** How long before the end that was signed a payment must arrive to be settled in time. */
+/** How long before its signed end a payment must arrive to be settled in time. */
 export const expiryMarginSeconds = 6n;
 
-/** How far ahead of the chain's time that end may be, in seconds, unless configured otherwise: a day. */
+/** The default limit for how far the signed end may be ahead of the chain's time, in seconds: a day. */
 export const usualMaxValiditySeconds = 86_400n;
 
-/** Returns true if a time is in milliseconds: too large for seconds, and a plausible date in milliseconds. */
+/** True if a time is in milliseconds: too large for seconds, and a plausible date in milliseconds. */
 export const isInMilliseconds = (time: bigint) => time > 100_000_000_000n && time < 100_000_000_000_000n;
 
-/** Names the network of a USDC that belongs to another network. */
+/** If an asset is another network's USDC, adds the name of that network. */
 function withHome(asset: Address, network: string): string {
   const home = builtInNetworks.all.find(({ usdc }) => sameAddress(usdc.address, asset))?.name;
   return home === undefined || home === network ? asset : `${asset}, which is USDC on ${home}`;
@@ -85,20 +85,20 @@ function adviceOnAmounts(value: bigint, required: bigint, asset: Asset | undefin
   return power === undefined ? advice["amount-differs"] : adviceOnPower(power, asset && unitsOf(asset));
 }
 
-/** Advice where two amounts differ by a power of ten, with the units of their token where they are known. */
+/** Advice for two amounts that differ by a power of ten, with the units of their token, if known. */
 export function adviceOnPower(power: number, units: TokenUnits | undefined): string {
-  // Tokens are often taken to have 18 decimals.
+  // Tokens are often assumed to have 18 decimals.
   const isByDecimals = units === undefined || [units.decimals, Math.abs(18 - units.decimals)].includes(power);
   const what = isByDecimals ? "the token's decimals twice or not at all" : "zeros wrongly";
   return `The two differ by 10^${power}: find which side counts ${what}${exampleOf(units)}.`;
 }
 
-/** One whole token in its smallest unit, such as `: 1 USDC is 1000000`; nothing of an unknown token. */
+/** One whole token in its smallest unit, such as `: 1 USDC is 1000000`; empty for an unknown token. */
 function exampleOf(units: TokenUnits | undefined): string {
   return units === undefined ? "" : `: ${describeOne(units)}`;
 }
 
-/** How many powers of ten lie between two amounts; undefined when it is no power of ten. */
+/** The power of ten between two amounts; undefined if they do not differ by one. */
 export function powerOfTenBetween(a: bigint, b: bigint): number | undefined {
   if (a === 0n || b === 0n) return undefined;
   const [large, small] = a > b ? [a, b] : [b, a];
@@ -109,21 +109,21 @@ export function powerOfTenBetween(a: bigint, b: bigint): number | undefined {
 
 type Window = SignedPayment["window"];
 
-/** A validity window, as messages say it. */
+/** A validity window, as messages describe it. */
 type Validity = { window: Window; words: PaymentWords; maxTimeoutSeconds?: number | undefined };
 
-/** The problem with the time that a shop offers, by which its buyers sign. */
+/** The problem with the timeout in a shop's offer, which its buyers sign by. */
 function timeoutOffered(seconds: number, most: bigint): string {
   return `paymentRequirements.maxTimeoutSeconds is ${seconds}, and clients sign until then: offer more than ${expiryMarginSeconds} and at most ${most}; 60 is usual`;
 }
 
-/** A number, or a placeholder where it is not known beforehand. */
+/** A number, or a placeholder if it is not known beforehand. */
 type Shown = bigint | string;
 
-/** Some seconds, where they are not known beforehand. */
+/** A placeholder for seconds. */
 const shownSeconds = "<seconds>";
 
-/** `why` says of a wallet that is to be deployed with its payment why it is not. */
+/** `why` says why a wallet is not deployed with its payment. */
 function notDeployed(payer: Address, network: string, why = ""): Invalid {
   return invalid(
     "wallet_not_deployed",
@@ -131,10 +131,7 @@ function notDeployed(payer: Address, network: string, why = ""): Invalid {
   );
 }
 
-/**
- * Why a well-formed payment is refused, each with its reason and its sentence. The service and the fixtures say these
- * same sentences.
- */
+/** The refusals of well-formed payments, each with its reason and message. The service and the fixtures share them. */
 export const refusals = {
   networkUnknown: (
     at: string,
@@ -181,7 +178,7 @@ export const refusals = {
     };
   },
 
-  /** `payTo` of the network is where payments may go besides the contract. */
+  /** The network's `payTo` is where payments may go besides the contract. */
   payToNotAccepted: (
     asked: Address,
     { facilitatorContract, payTo }: { facilitatorContract: Address; payTo?: PayToPolicy | undefined },
@@ -210,7 +207,7 @@ export const refusals = {
     expected: paid,
   }),
 
-  /** The asset is accepted, but not in this way. */
+  /** The asset is accepted, but not with this transfer method. */
   assetPaidOtherwise: (asset: Address, paidBy: string, accepted: readonly string[]) =>
     invalid(
       "asset_paid_otherwise",
@@ -218,7 +215,7 @@ export const refusals = {
       "Offer that as assetTransferMethod in extra, and sign again",
     ),
 
-  /** The payer signed for another token than the requirements ask for. `at` is where, if what is signed names one. */
+  /** The payer signed for another token than the requirements ask for. `at` is the member that names it, if there is one. */
   tokenDiffers: (signed: Address, asked: Address, at?: string): Invalid => ({
     ...invalid(
       "token_differs",
@@ -284,7 +281,7 @@ export const refusals = {
     return { ...refusal, retryAfterSeconds, chainTime: now };
   },
 
-  /** `maxTimeoutSeconds` is what the shop offers; undefined where that is not known. */
+  /** `maxTimeoutSeconds` is the shop's offer; undefined if unknown. */
   tooLate: ({ window, words, maxTimeoutSeconds }: Validity, now: Shown): Invalid => {
     const isOffered = maxTimeoutSeconds !== undefined && BigInt(maxTimeoutSeconds) <= expiryMarginSeconds;
     return {
@@ -314,7 +311,7 @@ export const refusals = {
     };
   },
 
-  /** `mistake` says what was probably done wrong: `describeWrongSignature`. */
+  /** `mistake` is the likely mistake; see `describeWrongSignature`. */
   notSignedByPayer: (payer: Address, network: string, domain: string, mistake: string) =>
     invalid(
       "signature_wrong",
@@ -370,7 +367,7 @@ export const refusals = {
     );
   },
 
-  /** Maxima of the payer that were verified and not settled yet. */
+  /** The payer's verified maxima that are not settled yet use up the balance. */
   maximaTooMany: (
     balance: bigint,
     limit: bigint,
@@ -382,27 +379,27 @@ export const refusals = {
     return { ...invalid("balance_taken_up", fact), retryAfterSeconds };
   },
 
-  /** Used or cancelled on chain by another party: the token does not tell the two apart. */
+  /** Used or cancelled on chain by someone else; the token does not tell the two apart. */
   usedOnChain: () => invalid("used_on_chain", "The authorization was used or cancelled before"),
 
-  /** Claimed here before. Says no more, because the caller may not be its owner. */
+  /** Claimed here before. Reveals no more, because the caller may not be its owner. */
   usedHere: () => invalid("used_here", "The authorization was used before"),
 
   beingSettled: () => invalid("under_way", "Another request is settling this authorization"),
 
-  /** `transaction` is empty, or has no digits, where nothing was taken. */
+  /** `transaction` is empty, or has no digits, if nothing was taken. */
   settledBefore: (transaction: string) => {
     const how = ["", "0x"].includes(transaction) ? "and nothing was taken" : `by transaction ${transaction}`;
     return invalid("settled_before", `This authorization was settled before, ${how}`);
   },
 
-  /** `why` is the settlement's failure, and perhaps what became of it since. */
+  /** `why` is the settlement's failure, and perhaps what happened since. */
   failed: (transaction: string, why: string): Invalid => ({
     ...invalid("transaction_failed", `The settlement failed in transaction ${transaction}: ${why}`),
     transaction,
   }),
 
-  /** The same, once the authorization has expired without a use by anybody, for so long that no block can change that. */
+  /** Like `failed`, once the authorization has expired unused for so long that no block can change that. */
   failedForGood: (transaction: string, why: string): Invalid => ({
     ...invalid("failed_for_good", `The settlement failed in transaction ${transaction}: ${why}`),
     transaction,
@@ -420,7 +417,7 @@ export const refusals = {
 } as const satisfies Record<string, (...facts: never[]) => Invalid>;
 
 /**
- * Returns true if a payer who follows a refusal signs a new authorization, and so may pay a second time: unless it says that the earlier
+ * True if a payer who follows the refusal would sign a new authorization, and so might pay twice. Not if the earlier
  * request has failed for good.
  */
 export function isSignedAgain({ situation }: Invalid): boolean {
@@ -428,24 +425,24 @@ export function isSignedAgain({ situation }: Invalid): boolean {
 }
 
 /**
- * A refusal of an authorization that an earlier request has used, or is about to: the same payment with other requirements,
- * or a damaged one. Where payers would sign again for it, what follows from it is the situation of the earlier request; its
- * reason stays.
+ * The refusal for an authorization that an earlier request has used or is about to use: the same payment with other
+ * requirements, or a damaged one. If payers would sign again because of it, the situation becomes that of the earlier
+ * request; the reason stays.
  */
 export function refuseUsed(refusal: Invalid, situation: Situation): Invalid {
   return withoutSigning(refusal, situation, "An earlier request used this authorization");
 }
 
 /**
- * A refusal of an authorization that was used or cancelled on chain, and which the ledger does not know: the payment was
- * submitted straight to the token, or the ledger that knew it is gone. One that has expired was used in time.
+ * The refusal for an authorization that was used or cancelled on chain and is unknown to the ledger: the payment was
+ * submitted directly to the token, or the ledger that knew it is gone. An expired one must have been used in time.
  */
 export function refuseUsedOnChain(refusal: Invalid): Invalid {
   if (refusal.reason === reasonOf("expired")) return refusals.usedOnChain();
   return withoutSigning(refusal, "used_on_chain", "This authorization was used or cancelled on chain");
 }
 
-/** A refusal of an authorization of which it cannot be told whether it was used. */
+/** The refusal for an authorization if the chain could not be asked whether it was used. */
 export function refuseUntold(refusal: Invalid): Invalid {
   return withoutSigning(refusal, "use_unknown", "The chain could not be asked whether it was used");
 }
@@ -456,7 +453,9 @@ function withoutSigning(refusal: Invalid, situation: Situation, why: string): In
   return { ...refusal, message: limitMessage(message), situation };
 }
 
-/** How a settlement stands to those who send its payment again. `deliveredAt` is null until its success was handed over. */
+/**
+ * The situation of a caller who sends the payment of a settlement again. `deliveredAt` is null until its success is delivered.
+ */
 export function situationOfUse(
   state: (typeof settlementStates)[number],
   deliveredAt: unknown,

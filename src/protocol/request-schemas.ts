@@ -7,14 +7,14 @@ import { address, uint256String } from "./primitives.ts";
 import { faults } from "./wire-values.ts";
 
 /*
- * Whole requests as schemas: what OpenAPI shows. `createRequestParser` reads the same requests part by part, because
- * each part that is wrong has a reason of its own; a test holds that both accept and refuse the same bodies.
+ * Whole requests as schemas, as OpenAPI shows them. `createRequestParser` reads the same requests part by part,
+ * because each faulty part has its own reason; a test ensures that both accept and refuse the same bodies.
  */
 
 const text = z.string(faults.text);
 const seconds = z.int(faults.seconds).nonnegative(faults.negative);
 
-/** Members of the requirements that are checked, but not used. */
+/** Members of the requirements that are validated but not used. */
 const requirementDetails = {
   resource: text.nullish(),
   description: text.nullish(),
@@ -22,21 +22,21 @@ const requirementDetails = {
   maxTimeoutSeconds: seconds.optional(),
 };
 
-/** `paymentPayload.payload` of each version and scheme. */
+/** `paymentPayload.payload` for each version and scheme. */
 export type PayloadSchemas = {
   readonly 1: z.ZodType;
   readonly 2: Readonly<Record<string, z.ZodType>>;
 };
 
-/** Any value: it does not decide the verdict. */
+/** Any value: it does not affect the decision. */
 const anything = z.unknown().optional();
 
-/** The body of verify and of settle, in either version. Unknown keys are ignored everywhere. */
+/** The body of verify and settle, in either version. Unknown keys are ignored everywhere. */
 export function createPaymentRequestSchema(known: NetworkRegistry, payloads: PayloadSchemas) {
   const networkV1 = z.enum(known.names).meta({ example: "base" });
   const networkV2 = z.enum(known.all.map(({ caip2 }) => caip2)).meta({ example: "eip155:8453" });
 
-  /** `paymentPayload` of protocol version 1. */
+  /** `paymentPayload` in protocol version 1. */
   const paymentPayloadV1 = z.object({
     x402Version: z.literal(1),
     scheme: z.literal("exact"),
@@ -46,7 +46,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payloads: Pay
 
   const requirementsV1 = { network: networkV1, asset: address, ...requirementDetails };
 
-  /** `paymentRequirements` of protocol version 1: the full form, or the short one. Both at once must agree. */
+  /** `paymentRequirements` in protocol version 1: the full form, or the short one. If both are present, they must agree. */
   const paymentRequirementsV1 = z
     .union([
       z
@@ -79,7 +79,7 @@ export function createPaymentRequestSchema(known: NetworkRegistry, payloads: Pay
 
   const oneNetwork = "the payment and the requirements must name the same network";
 
-  /** A request of protocol version 2, whose halves are of one scheme. */
+  /** A request of protocol version 2; both halves have the same scheme. */
   const requestV2 = (scheme: string, payload: z.ZodType) =>
     z
       .object({

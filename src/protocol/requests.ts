@@ -24,69 +24,67 @@ import {
 
 export type X402Version = 1 | 2;
 
-/** The members that are read even of a refused request; every answer repeats them. */
+/** The members that are read even from a refused request; every response repeats them. */
 export type Envelope = {
-  /** The version to answer in; 1 when the request's own could not be read. */
+  /** The version to respond in; 1 if the request's own could not be read. */
   x402Version: X402Version;
-  /** As the caller spelled it; undefined when unreadable. */
+  /** As the caller spelled it; undefined if unreadable. */
   payer: string | undefined;
-  /** The network as the caller spelled it; empty when unreadable. */
+  /** As the caller spelled it; empty if unreadable. */
   network: string;
 };
 
 /** A well-formed request, independent of its version. */
 export type PaymentRequest = Envelope & {
-  /** The id of its settlement: computed once, since a hash takes longer than most checks. */
+  /** The id of its settlement; computed once, since a hash takes longer than most checks. */
   settlementId: Hex;
   knownNetwork: Network;
   payment: SignedPayment;
   /** The names of its members in messages. */
   words: PaymentWords;
-  /** The seller's terms; `amount` in the asset's smallest unit. */
+  /** The seller's terms; `amount` is in the asset's smallest unit. */
   requirements: {
     amount: bigint;
     asset: Address;
     payTo: Address | undefined;
-    /** Until when from now clients sign; only messages name it. */
+    /** How long from now clients sign for, in seconds; used only in messages. */
     maxTimeoutSeconds?: number | undefined;
-    /** As it came: by the public servers the name and version of the token's domain. Nothing is decided by it with `spec`. */
+    /** As received: from public servers the name and version of the token's domain. With `spec` nothing depends on it. */
     extra?: unknown;
-    /** Of version 1 without maxAmountRequired, or without payTo. */
+    /** Set for version 1 without maxAmountRequired or payTo. */
     isShortForm?: true;
   };
-  /** The payment's identifier by the payer's client, in version 2. */
+  /** The identifier that the payer's client gave the payment, in version 2. */
   identifier?: PaymentIdentifier;
-  /** The builder codes that it claims; read by the service alone, since only a chain keeps them. */
+  /** The builder codes that it claims; read only by the service, since only a chain stores them. */
   codes?: BuilderCodes;
-  /** The problem with its identifier, which is ignored where the strictness is `reference` and the shop requires none. */
+  /** The problem with its identifier, ignored if the strictness is `reference` and the shop requires no identifier. */
   identifierProblem?: string;
 };
 
 export type ParsedRequest = ({ ok: true } & Reading) | { ok: false; envelope: Envelope; invalid: Invalid };
 
-/** `requiresIdentifier`: whether the shop does; see `identifierProblem` of the request. */
+/** `requiresIdentifier`: set if the shop requires an identifier; see `identifierProblem`. */
 type Reading = { request: PaymentRequest; requiresIdentifier?: true };
 
-/** How one way to pay reads `paymentPayload.payload`. */
+/** How a payment method reads `paymentPayload.payload`. */
 export type PayloadReader = {
-  /** The scheme that offers and payments name, and the versions of the protocol that have it. */
+  /** The scheme that offers and payments name, and the protocol versions that have it. */
   readonly scheme: string;
   readonly versions: readonly X402Version[];
   readonly words: PaymentWords;
-  /** Returns true if a payload is of this way to pay, well formed or not. */
+  /** True if a payload belongs to this payment method, well-formed or not. */
   owns(payload: unknown): boolean;
-  /** Its payer, whatever the rest of it is like; not checked. */
+  /** The payload's payer, unchecked, whatever the rest is like. */
   payerOf(payload: unknown): unknown;
-  /**
-   * @param extensions `paymentPayload.extensions` as it came; undefined in version 1, which has none
-   */
+  /** @param extensions `paymentPayload.extensions` as received; undefined in version 1, which has none */
   read(payload: Part, asset: Address, extensions: unknown): SignedPayment;
 };
 
 /** See {@link createRequestParser}. */
 export type RequestParser = (body: unknown, known?: NetworkRegistry) => ParsedRequest;
 
-/** Hears of a fault of a request. It throws to stop; where it returns, the reading goes on. */
+/** Called with a fault in a request. It throws to stop; if it returns, reading continues. */
 export type OnFault = (fault: Invalid) => void;
 
 /** See {@link createRequestReader}. */
@@ -96,7 +94,7 @@ export type RequestReader = (
   onFault: OnFault,
 ) => PaymentRequest | undefined;
 
-/** Ends the reading at a fault. */
+/** Stops reading at a fault. */
 class Refused extends Error {
   readonly invalid: Invalid;
 
@@ -111,14 +109,14 @@ function stop(fault: Invalid): never {
 }
 
 /**
- * Makes what reads the JSON body of a verify or settle call of either version. Whatever the body is, the outcome is a
- * request or a refusal with its reason; the parser never throws. Types are not coerced.
+ * Creates a parser for the JSON body of a verify or settle call in either version. Any body results in a request, or
+ * in a refusal with its reason; the parser never throws. Types are not coerced.
  *
- * `known` are the networks that exist at all; the built-in ones by default.
+ * `known` are all networks that exist; by default the built-in ones.
  *
- * @param readers one for each way to pay; of those of its scheme, a payload is read by the first that owns it, and by the
+ * @param readers one per payment method; among those of its scheme, the first that owns a payload reads it, or the
  * last if none does
- * @param late schemes of version 2 that are taken besides, and have readers elsewhere
+ * @param late further version 2 schemes that are accepted and have readers elsewhere
  */
 export function createRequestParser(
   readers: readonly PayloadReader[],
@@ -140,16 +138,16 @@ export function createRequestParser(
 }
 
 /**
- * Makes the same for people, who want to hear of every fault: `onFault` is called for each, in the order in which a parser meets
- * them. Their request has zeros in place of what is malformed: it is good to be explained, and for nothing else. Undefined where
- * it has no payment or names no network.
+ * Creates a reader for explaining requests: it calls `onFault` with every fault, in the order in which a parser would
+ * meet them. Malformed values become zeros, so the request is only good for explaining. Undefined if there is no
+ * payment or no network is named.
  */
 export function createRequestReader(readers: readonly PayloadReader[]): RequestReader {
   const table = tableOf(readers);
   return (body, known, onFault) => read(body, { known, readers: table, onFault })?.request;
 }
 
-/** The readers of payloads: by version and scheme, and all of them. */
+/** The readers of payloads, by version and scheme, and all of them. */
 type Readers = Readonly<Record<X402Version, ReadonlyMap<string, readonly PayloadReader[]>>> & {
   readonly all: readonly PayloadReader[];
   readonly late: readonly string[];
@@ -163,7 +161,7 @@ function bySchemes(
   readers: readonly PayloadReader[],
   version: X402Version,
 ): ReadonlyMap<string, readonly PayloadReader[]> {
-  // Run when this is imported, where an old Node, without Map.groupBy, is still to be told which one is needed.
+  // This runs at import, before an old Node without Map.groupBy can report which version is needed.
   const own = readers.filter(({ versions }) => versions.includes(version));
   return new Map(own.map(({ scheme }) => [scheme, own.filter((reader) => reader.scheme === scheme)]));
 }
@@ -180,7 +178,7 @@ function read(body: unknown, context: Context): Reading | undefined {
   const version = readVersion(payload, onFault);
   const accepted = version === 1 ? payload : propertyOf(payload, "accepted");
   const acceptedAt = version === 1 ? "paymentPayload" : "paymentPayload.accepted";
-  // What is no object has been refused with its version.
+  // If it is not an object, reading the version has already refused it.
   const paid = isRecord(accepted)
     ? readSchemeAndNetwork(context, version, { part: accepted, path: acceptedAt, fault: "payload" })
     : {};
@@ -235,7 +233,7 @@ function read(body: unknown, context: Context): Reading | undefined {
   };
 }
 
-/** Reads the version of a payment: that of its members, where the reading goes on. */
+/** Reads the version of a payment. If reading continues after a fault, it is the version that the members suggest. */
 function readVersion(payload: object, onFault: OnFault): X402Version {
   const version = propertyOf(payload, "x402Version");
   const hasAccepted = isRecord(propertyOf(payload, "accepted"));
@@ -263,7 +261,7 @@ function readVersion(payload: object, onFault: OnFault): X402Version {
   return other;
 }
 
-/** Finds what reads a payload. */
+/** Finds the reader for a payload. */
 function readerOf(
   payload: unknown,
   { readers, onFault }: Pick<Context, "readers" | "onFault">,
@@ -293,7 +291,7 @@ function requiresIdentifier(payload: object): boolean {
   return propertyOf(propertyOf(extension, "info"), "required") === true;
 }
 
-/** Reads what the answer to a refused request repeats, whatever the rest of it is like. */
+/** Reads what the response to a refused request repeats, whatever the rest is like. */
 function readEnvelope(body: unknown, readers: Readers): Envelope {
   const payload = propertyOf(body, "paymentPayload");
   const requirements = propertyOf(body, "paymentRequirements");
@@ -312,10 +310,10 @@ function readEnvelope(body: unknown, readers: Readers): Envelope {
   };
 }
 
-/** Half of a request, its place, and the scheme that is meant where it names none; without that it must name one. */
+/** Half of a request, its path, and its default scheme; without a default it must name one. */
 type Half = { part: object; path: string; fault: InvalidPart; usual?: string | undefined };
 
-/** Reads what both halves name. Where the reading goes on, a network of the other version's spelling is meant. */
+/** Reads the scheme and network of one half. After a fault, a network in the other version's spelling is accepted. */
 function readSchemeAndNetwork(
   { known, readers, onFault }: Context,
   version: X402Version,
@@ -346,7 +344,7 @@ function readSchemeAndNetwork(
   return { scheme: named, network: known.find(spelling, other) };
 }
 
-/** In place of requirements that are no object. */
+/** Stands in for requirements that are not an object. */
 const noTerms: PaymentRequest["requirements"] = { amount: 0n, asset: zeroAddress, payTo: undefined };
 
 function partOfTerms(members: Part["members"], onFault: OnFault): Part {
@@ -363,7 +361,7 @@ function readTermsV1(members: Part["members"], onFault: OnFault): PaymentRequest
   const payTo = optional(part, "payTo", readWireAddress);
   const recipient = optional(part, "recipient", readWireAddress);
   const asset = readWireAddress(part, "asset");
-  // Checked, but not used. Public servers write null for what they do not know.
+  // Validated but not used. Public servers write null for unknown values.
   for (const name of ["resource", "description", "mimeType"]) {
     if (part.members[name] !== null) optional(part, name, readText);
   }

@@ -1,24 +1,24 @@
-/* The encoding of transactions (RLP). Bytes are hexadecimal digits without 0x. */
+/* RLP, the encoding of transactions. Bytes are hexadecimal digits without 0x. */
 
 export const shortBytes = 0x80;
 export const longBytes = 0xb7;
 export const shortList = 0xc0;
 export const longList = 0xf7;
-/** The most bytes whose number fits in the first byte. */
+/** The most bytes whose length fits into the prefix byte. */
 export const mostShort = 55;
 
-/** Bytes as an item. */
+/** Encodes bytes as an item. */
 export function encodeBytes(digits: string): string {
   const isOneSmallByte = digits.length === 2 && Number.parseInt(digits, 16) < shortBytes;
   return isOneSmallByte ? digits : `${encodeHead(digits, shortBytes, longBytes)}${digits}`;
 }
 
-/** Encoded items as a list. */
+/** Encodes a list of encoded items. */
 export function encodeList(digits: string): string {
   return `${encodeHead(digits, shortList, longList)}${digits}`;
 }
 
-/** The prefix of bytes or of a list; `short` and `long` are the first bytes of its two forms. */
+/** The prefix of bytes or a list; `short` and `long` are the first bytes of its two forms. */
 export function encodeHead(digits: string, short: number, long: number): string {
   const length = digits.length / 2;
   if (length <= mostShort) return hexByte(short + length);
@@ -26,7 +26,7 @@ export function encodeHead(digits: string, short: number, long: number): string 
   return `${hexByte(long + size.length / 2)}${size}`;
 }
 
-/** A number without leading zeros as an item. */
+/** Encodes a number without leading zeros as an item. */
 export function encodeNumber(value: number | bigint): string {
   return encodeBytes(value === 0 || value === 0n ? "" : evenHex(value));
 }

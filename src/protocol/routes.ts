@@ -1,8 +1,8 @@
-/** A route of the service: its method, and every path that it is at. Documents and links name the first path. */
+/** A route of the service: its method and all its paths. Documents and links use the first path. */
 export type Route = { method: "GET" | "POST"; paths: readonly [string, ...string[]] };
 
 /**
- * Every route of the service and of the fixtures. Those of the public protocol are at the root too, where the x402
+ * Every route of the service and the fixtures. Those of the public protocol are also at the root, where the x402
  * project's own tools look for them; `HTTPFacilitatorClient` works with either base URL.
  */
 export const routes = {
@@ -20,24 +20,24 @@ export const routes = {
 
 export type RouteName = keyof typeof routes;
 
-/** Where a settlement can be read: the `Location` of every settle answer. */
+/** The path of a settlement: the `Location` of every settle response. */
 export function settlementPath(id: string): string {
   return routes.getSettlement.paths[0].replace("{id}", id);
 }
 
-/** The longest `{id}` that a router looks at. */
+/** The longest `{id}` that a router accepts. */
 export const longestParameter = 100;
 
 /**
- * A path as routers match it, its escapes decoded but for those of reserved characters.
+ * Decodes a path as routers do: all escapes except those of reserved characters.
  *
- * @throws URIError when it cannot be decoded
+ * @throws {URIError} if it cannot be decoded
  */
 export function decodePath(path: string): string {
   return path.includes("%") ? decodeURI(path) : path;
 }
 
-/** The route at a path, and the `{id}` in it; undefined where there is none. A slash at the end does not count; an id may be empty, as routers have it. */
+/** Finds the route of a path, and the `{id}` in it. Ignores a trailing slash; as in routers, the id may be empty. */
 export function findRoute(path: string): { name: RouteName; id: string | undefined } | undefined {
   for (const { name, pattern } of patterns) {
     const match = pattern.exec(path);
@@ -50,20 +50,20 @@ const patterns = (Object.entries(routes) as readonly [RouteName, Route][]).flatM
   paths.map((path) => ({ name, pattern: new RegExp(`^${path.replace("{id}", "([^/]*)")}/?$`) })),
 );
 
-/** The methods of a route, as `Allow` lists them. */
+/** The methods of a route, as listed in `Allow`. */
 export function allowedMethods(name: RouteName): readonly string[] {
   return routes[name].method === "GET" ? ["GET", "HEAD"] : ["POST"];
 }
 
-/** A path, shortened for answers. */
+/** Shortens a path for responses. */
 export function shortenPath(path: string): string {
   return path.length > 100 ? `${path.slice(0, 100)}…` : path;
 }
 
-/** The origins of web pages that may call: a list, or all. */
+/** The origins of web pages that may call the service: a list, or all. */
 export type CorsOrigins = "*" | readonly string[];
 
-/** Response headers that pages may read besides those they always may. */
+/** Response headers that pages may read in addition to those that are always readable. */
 const exposedHeaders = [
   "location",
   "retry-after",
@@ -75,7 +75,7 @@ const exposedHeaders = [
   "ratelimit-reset",
 ];
 
-/** The options of `@fastify/cors`, the same for the service and the mock server. Cookies play no part. */
+/** The options of `@fastify/cors`, shared by the service and the mock server. Cookies are not used. */
 export function corsOptions(origins: CorsOrigins) {
   return {
     origin: origins === "*" ? "*" : [...origins],

@@ -2,12 +2,12 @@ import { type Address, type Hex, isAddress } from "./hex.ts";
 import type { NetworkName, NetworkRegistry } from "./networks.ts";
 import { addressFault } from "./wire-values.ts";
 
-/** The states of a settlement; the ledger says what they mean. */
+/** The states of a settlement; the ledger defines their meaning. */
 export const settlementStates = ["submitted", "settled", "failed", "recovered"] as const;
 
-/** The most settlements that a page may have. */
+/** The most settlements per page. */
 export const largestPage = 100;
-/** Settlements on a page, unless the query says how many. */
+/** Settlements per page by default. */
 export const usualPage = 50;
 
 const queryFaults = {
@@ -19,7 +19,7 @@ const queryFaults = {
   repeated: "must be given once",
 } as const;
 
-/** A listing as it is asked for; the times are unix milliseconds. */
+/** The parameters of a listing; times are Unix milliseconds. */
 export type SettlementQuery = {
   network?: NetworkName;
   state?: (typeof settlementStates)[number];
@@ -31,10 +31,10 @@ export type SettlementQuery = {
 };
 
 /**
- * Reads the parameters of a listing; by hand, since the fixtures read them in browser pages too. A parameter that does
- * not exist is wrong: ignored, a filter with a typo would list everything.
+ * Reads the parameters of a listing; by hand, since the fixtures also do so in browsers. An unknown parameter is an
+ * error: if ignored, a typo in a filter would list everything.
  *
- * @returns the query, or all that is wrong with it
+ * @returns the query, or everything that is wrong with it
  */
 export function parseSettlementQuery(
   parameters: Readonly<Record<string, unknown>>,
@@ -77,25 +77,25 @@ export function parseSettlementQuery(
 const form =
   /^(\d{4})-(\d\d)-(\d\d)(T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))?$/;
 
-/** Unix milliseconds of a date that exists, or of a time on one; undefined when it is neither. */
+/** Unix milliseconds of an existing date, or of a time on one; otherwise undefined. */
 function readTime(text: string): number | undefined {
   const [, year = "", month = "", day = ""] = form.exec(text) ?? [];
   if (year === "" || day === "00") return undefined;
-  // Date carries a day too many over to the next month.
+  // Date accepts days up to 31 and carries the excess over to the next month.
   const date = new Date(`${year}-${month}-${day}T00:00:00Z`);
   const exists = !Number.isNaN(date.getTime()) && date.toISOString().startsWith(`${year}-${month}-${day}`);
   return exists ? Date.parse(text) : undefined;
 }
 
-/** A place in a list of settlements: after this one. */
+/** A position in a list of settlements: after this one. */
 export type Cursor = { claimedAt: number; id: Hex };
 
-/** A cursor as text that needs no escaping in URLs and command lines. */
+/** Writes a cursor as text that needs no escaping in URLs and command lines. */
 export function writeCursor({ claimedAt, id }: Cursor): string {
   return `${claimedAt}-${id.slice(2)}`;
 }
 
-/** Reads a cursor; null when the text is not one. */
+/** Reads a cursor; null if the text is not one. */
 export function readCursor(text: string): Cursor | null {
   const [, claimedAt, id] = /^(\d{1,15})-([0-9a-f]{64})$/.exec(text) ?? [];
   return claimedAt === undefined || id === undefined ? null : { claimedAt: Number(claimedAt), id: `0x${id}` };

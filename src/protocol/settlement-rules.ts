@@ -5,33 +5,30 @@ import { refusals } from "./refusals.ts";
 import type { settlementStates } from "./settlement-query.ts";
 import { fingerprintOf, type SignedPayment } from "./signed-payment.ts";
 
-/*
- * Who may still have the success of a payment that is claimed: for the ledger of the service, and for that of the fixtures.
- */
+/* Who may still get the success of a claimed payment. Shared by the ledgers of the service and the fixtures. */
 
-/** A settlement, as far as that depends on it. */
+/** The parts of a settlement that these rules read. */
 export type ClaimedPayment = {
   organizationId: string;
   state: (typeof settlementStates)[number];
-  /** Null while its success is undelivered. */
+  /** Null until its success is delivered. */
   deliveredAt: unknown;
   transactionHash: string;
-  /** Why it failed. */
   failure: string | null;
 };
 
-/** Ties a settlement to one payment. */
+/** The values that tie a settlement to one payment. */
 type Claimed = { digest: Hex; amount: bigint; payload?: string | null };
-/** `payload`: what the digest does not cover, if anything; see {@link boundPayload}. */
+/** `payload`: the part that the digest does not cover, if any; see {@link boundPayload}. */
 type Payment = { digest: Hex; signed: Pick<SignedPayment, "limit">; payload?: string | null };
 
-/** Returns true if a settlement is of this very payment, however much of it was taken. */
+/** True if a settlement is of exactly this payment, however much of it was taken. */
 export function isClaimedAs({ digest, amount, payload }: Claimed, payment: Payment): boolean {
   if (digest !== fingerprintOf(payment.digest, amount, payment.signed.limit)) return false;
   return payment.payload == null || (payload != null && boundPayload(payload) === payment.payload);
 }
 
-/** Returns true if it is of this very payment, and of this organization. */
+/** True if a settlement is of exactly this payment and belongs to this organization. */
 export function isOwn(
   settlement: Claimed & Pick<ClaimedPayment, "organizationId">,
   payment: Payment,
@@ -40,23 +37,24 @@ export function isOwn(
   return settlement.organizationId === organizationId && isClaimedAs(settlement, payment);
 }
 
-/** Returns true if its recipient has the money, so that its success may be given again to an organization that asks for that. */
+/** True if its recipient has the money, so that an organization that asks may get its success again. */
 export function hasPaid({ state }: Pick<ClaimedPayment, "state">): boolean {
   return state === "settled" || state === "recovered";
 }
 
 /**
- * Returns true if a settle by its organization may still answer with a success: its outcome is open, or was never handed over.
- * Public servers verify again before they settle again.
+ * True if a settle by its organization may still return a success: its outcome is open, or its success was never
+ * delivered. Public servers verify again before they settle again.
  */
 export function isOpen({ state, deliveredAt }: Pick<ClaimedPayment, "state" | "deliveredAt">): boolean {
   return state !== "failed" && deliveredAt === null;
 }
 
 /**
- * The refusal of a settlement that holds no success for those who send its payment again. Only its owner learns the hash.
+ * The refusal for a settlement that has no success to give to those who send its payment again. Only its owner learns
+ * the hash.
  *
- * @param followUp the chain's word on a failed one, where it was asked
+ * @param followUp what the chain says about a failed one, if it was asked
  */
 export function refuseClosed(
   { state, transactionHash, organizationId, failure }: ClaimedPayment,

@@ -12,55 +12,54 @@ import {
 } from "./hex.ts";
 import type { Asset } from "./networks.ts";
 
-/**
- * A signed payment, in the words of no payment method in particular. Each payment method (see `methods/`) reads its own
- * messages into it, and reads its own messages from it again.
- */
+/** A signed payment in a common form. Each payment method (see `methods/`) converts its own messages to and from it. */
 export type SignedPayment = {
-  /** The name of the way to pay. */
+  /** The name of the payment method. */
   readonly method: string;
   readonly payer: Address;
-  /** Where the signature lets the money go. */
+  /** The recipient that the signature allows. */
   readonly payTo: Address;
   readonly asset: Address;
-  /** The most that the signature allows to move, in the asset's smallest unit: of scheme "exact" the very amount. */
+  /** The most that the signature allows to move, in the asset's smallest unit; for scheme “exact” the exact amount. */
   readonly limit: bigint;
-  /** When it may be settled: unix seconds, both included. */
+  /** When it may be settled, in Unix seconds, both inclusive. */
   readonly window: { readonly first: bigint; readonly last: bigint };
-  /** Makes it one payment: each payer uses it once in the nonce space, which is the contract that keeps the nonces. */
+  /** Makes the payment unique: each payer can use it once per nonce space, the contract that keeps the nonces. */
   readonly nonce: Hex;
   readonly nonceSpace: Address;
   readonly signature: Hex;
-  /** The other values that the payment method needs to settle it, as text that only the method reads; null where it needs none. */
+  /** Other values that the payment method needs for settling, as text that only the method reads; null if it needs none. */
   readonly payload: string | null;
 };
 
-/** The names that messages give to the members of a signed payment: one table for each payment method. */
+/** The names that messages use for the members of a signed payment; one table per payment method. */
 export type PaymentWords = {
-  /** Whose money it is, what is used once, where it lets the money go, and how much: members, such as `authorization.to`. */
+  /** The members for payer, nonce, recipient and amount, such as `authorization.to`. */
   readonly payer: string;
   readonly nonce: string;
   readonly payTo: string;
   readonly limit: string;
-  /** The member that names the token, where one does. */
+  /** The member that names the token, if there is one. */
   readonly asset?: string;
-  /** Its bounds by their names, how they are said, and whether the window has them in itself: EIP-3009 leaves both out. */
+  /**
+   * The members for the window's bounds, their wording, and whether the bounds belong to the window; in EIP-3009 they do not.
+   */
   readonly start: string;
   readonly end: string;
   readonly startsSaid: string;
   readonly endsSaid: string;
   readonly includesBounds: boolean;
-  /** Its own names for reasons that other methods name differently. */
+  /** The method's own names for reasons that other methods name differently. */
   readonly reasons: ReasonNames;
-  /** By which names the reference facilitator refuses it: see `reference-reasons.ts`. */
+  /** The table of the reference facilitator's reasons for this method; see `reference-reasons.ts`. */
   readonly reference: "eip3009" | "permit2" | "upto";
-  /** Who decides in the end whether a signature counts: `The token`. */
+  /** Who finally decides whether a signature counts, such as `The token`. */
   readonly judge: string;
-  /** The EIP-712 domain of its signature, for messages. */
+  /** Describes the EIP-712 domain of the signature, for messages. */
   domain(asset: Asset): string;
 };
 
-/** The bounds of a payment as they were signed, unix seconds. */
+/** The bounds of a window as they were signed, in Unix seconds. */
 export function boundsOf(
   { first, last }: SignedPayment["window"],
   { includesBounds }: Pick<PaymentWords, "includesBounds">,
@@ -68,17 +67,17 @@ export function boundsOf(
   return includesBounds ? { start: first, end: last } : { start: first - 1n, end: last + 1n };
 }
 
-/** Where the signatures of payments may let the money go: see {@link payToPolicies}. */
+/** Where signed payments may send the money; see {@link payToPolicies}. */
 export type PayToPolicy = (typeof payToPolicies)[number];
 
 /**
  * - `contract`: to the facilitator contract, which forwards it to the organization's recipient in the same transaction;
- * - `recipients`: also straight to the organization's own recipient on the network;
- * - `any`: also straight to any other address, as public facilitators have it.
+ * - `recipients`: also directly to the organization's own recipient on the network;
+ * - `any`: also directly to any other address, as with public facilitators.
  */
 export const payToPolicies = ["contract", "recipients", "any"] as const;
 
-/** Returns true if the money goes straight to where it was signed to, and not through the facilitator contract. */
+/** True if the money goes directly to the signed recipient, and not through the facilitator contract. */
 export function goesStraight(
   { payTo }: Pick<SignedPayment, "payTo">,
   { facilitatorContract }: { facilitatorContract: Address },
@@ -86,7 +85,7 @@ export function goesStraight(
   return !sameAddress(payTo, facilitatorContract);
 }
 
-/** The `payTo` of a shop that is paid at a recipient: the recipient itself, where that is allowed. */
+/** The `payTo` of a shop that is paid at a recipient: the recipient itself, if the policy allows it. */
 export function usualPayTo(
   {
     facilitatorContract,
@@ -97,17 +96,14 @@ export function usualPayTo(
   return payTo === "contract" ? facilitatorContract : (recipient ?? facilitatorContract);
 }
 
-/**
- * The value that two requests for the same payment share: its digest, and with less than all that it allows, the amount
- * that is settled.
- */
+/** Shared by requests for the same payment: its digest, combined with the settled amount if below the maximum. */
 export function fingerprintOf(digest: Hex, amount: bigint, limit: bigint): Hex {
   return amount === limit ? digest : keccak256(`${digest}${uintWord(amount)}`);
 }
 
 /**
- * The identity of a payment, and of its settlement: keccak256 of (chainId, nonce space, payer, nonce), each as one ABI
- * word. Anyone who holds the payment can compute it. The nonce space of an EIP-3009 payment is its asset.
+ * The id of a payment and of its settlement: keccak256 of (chainId, nonce space, payer, nonce), each as one ABI word.
+ * Anyone with the payment can compute it. The nonce space of an EIP-3009 payment is its asset.
  */
 export function settlementId(chainId: number, nonceSpace: Address, payer: Address, nonce: Hex): Hex {
   return keccak256(
@@ -115,13 +111,13 @@ export function settlementId(chainId: number, nonceSpace: Address, payer: Addres
   );
 }
 
-/** The form of a plain account's signature in USDC: r, s and v. */
+/** A plain account's signature in the form USDC expects: r, s and v. */
 const ecdsaSignature = /^0x[0-9a-fA-F]{130}$/;
 
-/** Half the order of secp256k1. USDC refuses an s above it, since (r, n - s) would sign the same. */
+/** Half the order of secp256k1. USDC rejects a larger s, since (r, n - s) would be a second valid signature. */
 export const highestS = "7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0";
 
-/** The right values of v, and those of some wallets. */
+/** The standard values of v, and those that some wallets write. */
 const recoveryIds: ReadonlyMap<string, 0 | 1> = new Map([
   ["1b", 0],
   ["1c", 1],
@@ -129,12 +125,12 @@ const recoveryIds: ReadonlyMap<string, 0 | 1> = new Map([
   ["01", 1],
 ]);
 
-/** The parts of a plain signature: r and s as 128 hexadecimal digits, and which of two keys made it. */
+/** A plain signature: r and s as 128 hexadecimal digits, and the recovery id. */
 export type EcdsaSignature = { rs: string; recoveryId: 0 | 1 };
 
 /**
- * Reads a plain signature in a form that the token could accept; undefined when it is not 65 bytes, its s is in the
- * upper half, or its v is other than 27, 28, 0 or 1. Signatures of other lengths are for wallets (EIP-1271).
+ * Reads a plain signature in a form that the token could accept. Undefined if it is not 65 bytes, its s is in the
+ * upper half, or its v is not 27, 28, 0 or 1. Signatures of other lengths are for wallets (EIP-1271).
  */
 export function readEcdsaSignature(signature: Hex): EcdsaSignature | undefined {
   if (!ecdsaSignature.test(signature)) return undefined;
@@ -143,17 +139,17 @@ export function readEcdsaSignature(signature: Hex): EcdsaSignature | undefined {
   return { rs: signature.slice(2, 130), recoveryId };
 }
 
-/** The 32 bytes that end the signature of a wallet that is not deployed yet (ERC-6492). */
+/** The 32 bytes that end the signature of an undeployed wallet (ERC-6492). */
 const erc6492Suffix = "6492".repeat(16);
 
-/** Returns true if a signature says that it is of a wallet that is not deployed yet (ERC-6492). */
+/** True if a signature claims to be from an undeployed wallet (ERC-6492). */
 export function isErc6492(signature: Hex): boolean {
   return signature.toLowerCase().endsWith(erc6492Suffix);
 }
 
 /**
- * The signature of a wallet that is not deployed yet (ERC-6492): `abi.encode(factory, factoryCalldata, signature)` and
- * the suffix. The wallet's owner signs; calling the factory deploys the wallet.
+ * Builds the signature of an undeployed wallet (ERC-6492): `abi.encode(factory, factoryCalldata, signature)` and the
+ * suffix. The wallet's owner signs; calling the factory deploys the wallet.
  */
 export function wrapErc6492(factory: Address, factoryCalldata: Hex, signature: Hex): Hex {
   const calldata = byteWords(factoryCalldata);
@@ -162,24 +158,24 @@ export function wrapErc6492(factory: Address, factoryCalldata: Hex, signature: H
   return `0x${addressWord(factory)}${offsets.join("")}${calldata}${byteWords(signature)}${erc6492Suffix}`;
 }
 
-/** The parts of a signature that {@link wrapErc6492} has made. */
+/** The parts of a signature built by {@link wrapErc6492}. */
 export type WalletDeployment = { factory: Address; factoryCalldata: Hex; signature: Hex };
 
-/** Takes such a signature apart; undefined where it is none, or not in the one form that encoders give. */
+/** Takes such a signature apart; undefined if it is not one, or not canonically encoded. */
 export function unwrapErc6492(signature: Hex): WalletDeployment | undefined {
   if (!isErc6492(signature)) return undefined;
   const words: Hex = `0x${signature.slice(2, -erc6492Suffix.length)}`;
   const [account = "", , signatureAt = ""] = [0, 1, 2].map((index) => wordAt(words, index));
   const factory = `0x${account.slice(24)}`;
   const factoryCalldata = bytesAt(words, 3);
-  // In words; what is out of all bounds has no bytes there.
+  // An index in words; if it is out of bounds, there are no bytes there.
   const inner = bytesAt(words, Number(BigInt(`0x${signatureAt || "0"}`) / 32n));
   if (!isAddress(factory) || factoryCalldata === undefined || inner === undefined) return undefined;
   const isCanonical = wrapErc6492(factory, factoryCalldata, inner).toLowerCase() === signature.toLowerCase();
   return isCanonical ? { factory, factoryCalldata, signature: inner } : undefined;
 }
 
-/** The bytes that begin with their length at a word. */
+/** Reads the bytes whose length is the word at `index`. */
 function bytesAt(words: Hex, index: number): Hex | undefined {
   const length = Number(BigInt(`0x${wordAt(words, index) ?? "0"}`));
   const start = 2 + (index + 1) * 64;
@@ -187,15 +183,12 @@ function bytesAt(words: Hex, index: number): Hex | undefined {
   return digits.length === 2 * length ? `0x${digits}` : undefined;
 }
 
-/** The signature as the token takes it: that of a wallet without its deployment, which is made before. */
+/** The signature to pass to the token: for an undeployed wallet, the inner one, since the wallet is deployed first. */
 export function tokenSignature(signature: Hex): Hex {
   return unwrapErc6492(signature)?.signature ?? signature;
 }
 
-/**
- * Stands for the code of a wallet that is deployed with its payment: those of one factory are alike. Null where the signature
- * deploys none.
- */
+/** Stands in for the code of a wallet deployed with its payment (alike for one factory); null if there is none. */
 export function codeToCome(signature: Hex): Hex | null {
   const deployment = unwrapErc6492(signature);
   return deployment === undefined ? null : keccak256(deployment.factory);

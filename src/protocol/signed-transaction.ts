@@ -12,29 +12,29 @@ import {
 } from "./rlp.ts";
 
 /*
- * Transactions in RLP, read by hand, and written by `encode-transaction.ts`: a transaction of fifty payments has 15 KB, which viem
- * takes apart and puts together again several times for one signature, whose import takes 150 ms, and which pages with the
- * fixtures need not load.
+ * Transactions in RLP, read by hand here and written by `encode-transaction.ts`. For one signature, viem takes a
+ * transaction apart and puts it together several times, and one with fifty payments has 15 KB. Importing viem takes
+ * 150 ms, and pages with the fixtures do not need it.
  */
 
-/** A transaction of another account, as it was signed. For the older types, both fees are the gas price. */
+/** A signed transaction of another account. For the older types, both fees are the gas price. */
 export type ForeignTransaction = TransactionFields & {
   /** In wei. */
   value: bigint;
   raw: Hex;
   hash: Hex;
   digest: Hex;
-  /** r, s and v of 27 or 28, whatever they are worth. */
+  /** r, s and v (27 or 28), not verified. */
   signature: Hex;
 };
 
-/** The longest transaction that is read, in bytes: a call with two arguments has some 180. */
+/** The longest transaction that is read, in bytes; a call with two arguments has some 180. */
 const mostBytes = 1_024;
 
 /**
- * Reads a signed transaction of type 2 (EIP-1559), type 1 (EIP-2930) or the legacy type that calls a contract, has an empty access
- * list, and is encoded as nodes take it: another encoding of the same would have another hash. A legacy one must be for one chain
- * (EIP-155): without that it can be sent on every chain.
+ * Reads a signed transaction of type 2 (EIP-1559), type 1 (EIP-2930) or the legacy type that calls a contract and has an empty
+ * access list. It must be canonically encoded, as nodes require: another encoding of the same transaction would have another
+ * hash. A legacy transaction must be for one chain (EIP-155), since otherwise it could be sent on every chain.
  *
  * @returns undefined for anything else
  */
@@ -57,7 +57,7 @@ export function readSignedTransaction(raw: unknown): ForeignTransaction | undefi
   const accessList = isLegacy ? undefined : items.pop();
   const chain = isLegacy ? undefined : items.shift();
   if (!isLegacy && (accessList?.isList !== true || accessList.digits !== "")) return undefined;
-  // The gas price of the older types is both what they offer at most and their tip.
+  // The gas price of the older types is both their maximum fee and their tip.
   if (type !== "02") items.splice(1, 0, ...items.slice(1, 2));
   if (items.length !== 7 || [...items, ...ending, chain].some((item) => item?.isList)) return undefined;
   const [nonce, tip, fee, gas, , value] = items.map(({ digits }) => readNumber(digits));
@@ -66,7 +66,7 @@ export function readSignedTransaction(raw: unknown): ForeignTransaction | undefi
   const data = items[6]?.digits;
   if ([nonce, tip, fee, gas, value, v, r, s].includes(undefined) || to?.length !== 40) return undefined;
   const [count = 0n, maxPriorityFeePerGas = 0n, maxFeePerGas = 0n, last = 0n] = [nonce, tip, fee, v];
-  // The v of a legacy transaction for one chain is 35 or 36, and twice the chain's id.
+  // With EIP-155, v is 35 or 36 plus twice the chain id.
   const chainId = isLegacy ? (last - 35n) / 2n : readNumber(chain?.digits ?? "");
   if (chainId === undefined || chainId > mostSafe || count > mostSafe) return undefined;
   const parity = isLegacy ? last - 35n - 2n * chainId : last;
@@ -89,9 +89,9 @@ export function readSignedTransaction(raw: unknown): ForeignTransaction | undefi
   };
 }
 
-/** Reads a transaction that an account of ours has signed. */
+/** Reads a transaction signed by one of our own accounts. */
 export function readTransaction(raw: Hex): { txNonce: number; gas: bigint; to: Address; data: Hex } {
-  // 0x02, and the list; in it chain id, txNonce, tip, fee, gas limit, to, value, data.
+  // 0x02 and the list: chain id, txNonce, tip, fee, gas limit, to, value, data.
   const items: string[] = [];
   for (let at = locateItem(raw, 4).start; items.length < 8; ) {
     const { start, end } = locateItem(raw, at);
@@ -114,10 +114,10 @@ export function mostCost({ raw, maxFeePerGas }: { raw: Hex; maxFeePerGas: bigint
 
 const mostSafe = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** An item of RLP: where its content starts and ends. */
+/** An RLP item: where its content starts and ends. */
 type Place = { isList: boolean; start: number; end: number };
 
-/** Where the item at a character is, in any spelling. */
+/** Locates the item at a position, canonically encoded or not. */
 function locateItem(text: string, at: number): Place {
   const first = Number.parseInt(text.slice(at, at + 2), 16);
   if (first < shortBytes) return { isList: false, start: at, end: at + 2 };
@@ -130,7 +130,7 @@ function locateItem(text: string, at: number): Place {
 
 type Item = Place & { digits: string };
 
-/** The item at a character, in its one spelling; undefined where there is none that ends by `limit`. */
+/** Reads the item at a position; undefined if it does not end by `limit` or is not canonically encoded. */
 function readItem(text: string, at: number, limit: number): Item | undefined {
   if (at + 2 > limit) return undefined;
   const { isList, start, end } = locateItem(text, at);
@@ -140,7 +140,7 @@ function readItem(text: string, at: number, limit: number): Item | undefined {
   return text.startsWith(spelled, at) ? { isList, start, end, digits } : undefined;
 }
 
-/** A number without leading zeros, of 32 bytes at most. */
+/** Reads a number of at most 32 bytes, without leading zeros. */
 function readNumber(digits: string): bigint | undefined {
   if (digits === "") return 0n;
   return digits.length > 64 || digits.startsWith("00") ? undefined : BigInt(`0x${digits}`);

@@ -2,12 +2,12 @@ import type { Operation } from "./problems.ts";
 
 /** A sentence of the public x402 specification. */
 export type Rule = {
-  /** Of the specification of the payment's version of the protocol. */
+  /** The section in the specification of the payment's protocol version. */
   section: string;
   says: string;
 };
 
-/** One that both versions have, or one of each that has any. */
+/** A rule shared by both versions, or one for each version that has it. */
 export type Rules = Rule | Readonly<Partial<Record<1 | 2, Rule>>>;
 
 /** The sentences that situations and scenarios are based on. */
@@ -50,10 +50,10 @@ export const rules = {
   settle: rule("7.2", "Executes a verified payment by broadcasting the transaction to the blockchain"),
 } as const satisfies Record<string, Rules>;
 
-/** The shape of answers that strict public clients require. */
+/** The shape of responses that strict public clients require. */
 export const answerRules: Readonly<Record<Operation, Rules>> = {
   verify: {
-    // Version 1 does not define a schema for it.
+    // Version 1 defines no schema for it.
     1: rule("7.1", "The response says isValid, true or false"),
     2: rule("5.4.2", "VerifyResponse: isValid is required, and a boolean"),
   },
@@ -63,7 +63,7 @@ export const answerRules: Readonly<Record<Operation, Rules>> = {
   ),
 };
 
-/** The members by which a success describes the payment. */
+/** The members that describe the payment in a success. */
 export const namingRules: Readonly<Record<Operation, Rules>> = {
   verify: { 2: rule("5.4.2", "VerifyResponse: payer is the address of the payer's wallet") },
   settle: rule(
@@ -72,12 +72,12 @@ export const namingRules: Readonly<Record<Operation, Rules>> = {
   ),
 };
 
-/** The sentence in a version of the protocol; undefined where it has none. */
+/** The rule for a protocol version; undefined if it has none. */
 export function ofVersion(rules: Rules | undefined, x402Version: 1 | 2): Rule | undefined {
   return rules === undefined || "says" in rules ? rules : rules[x402Version];
 }
 
-/** One of the steps of verifying. */
+/** A step of the verification. */
 function verification(says: string): Rule {
   return rule("6.1.2", says);
 }

@@ -8,11 +8,11 @@ import { readEcdsaSignature, type SignedPayment } from "./signed-payment.ts";
 import { propertyOf } from "./wire-values.ts";
 
 /*
- * Where the specification does not decide, the public reference facilitator (`@x402/evm`) does. Each finding below is a
- * payment that it refuses. With `spec` such a payment stays valid, and its answer carries the finding as a warning.
+ * Where the specification leaves room, the public reference facilitator (`@x402/evm`) decides. Each finding below is
+ * a payment that it refuses. With `spec` such a payment stays valid, and its response has the finding as a warning.
  */
 
-/** How strict a facilitator is where the specification does not decide: as it says, or as the reference facilitator. */
+/** How strict to be where the specification leaves room: only as strict as it, or like the reference facilitator. */
 export const strictnesses = ["spec", "reference"] as const;
 
 export type Strictness = (typeof strictnesses)[number];
@@ -40,7 +40,7 @@ function findingsOf(request: PaymentRequest, assets: readonly Asset[]): Warning[
   const short = requirements.isShortForm
     ? [warn("short_form", "paymentRequirements", " must have maxAmountRequired and payTo in version 1")]
     : [];
-  // Where another contract than the token keeps the nonces, what is signed is of that contract's domain.
+  // If another contract keeps the nonces, the signature is for that contract's domain, not for the token's.
   if (!sameAddress(payment.nonceSpace, payment.asset)) return short;
   const asset = findAsset(assets, requirements.asset);
   return [
@@ -51,7 +51,7 @@ function findingsOf(request: PaymentRequest, assets: readonly Asset[]): Warning[
   ];
 }
 
-/** The refusal of a request that the reference facilitator refuses by its form; undefined without one. */
+/** The refusal of a request that the reference facilitator refuses by its form; undefined if it does not. */
 export function refuseAsReference(
   request: PaymentRequest,
   { strictness, assets }: { strictness?: Strictness | undefined; assets: readonly Asset[] },
@@ -62,7 +62,7 @@ export function refuseAsReference(
   const part = first.at.startsWith("paymentRequirements") ? "requirements_malformed" : "payload_malformed";
   return {
     ...invalidAt(part, first.at, first.message.slice(first.at.length)),
-    // It hashes by what the requirements say, and takes no wrong checksum: the signature then fails.
+    // It hashes with the domain in the requirements and rejects wrong checksums, so there the signature fails.
     ...(first.code !== "short_form" && {
       reference:
         first.code === "extra_incomplete"
@@ -72,16 +72,16 @@ export function refuseAsReference(
   };
 }
 
-/** The time of an answer, in unix seconds, and the part of the payment's method that knows its approval. */
+/** The time of the response, in Unix seconds, and the part of the payment method that knows its approval. */
 type WarningContext = {
   now: bigint;
   method: { approvalDeadline?(payment: SignedPayment): bigint | undefined };
 };
 
 /**
- * The warnings in the answer to a good payment: the reference facilitator would have refused it.
+ * The warnings in the response to a good payment: what the reference facilitator would refuse.
  *
- * @param assets those of the network that serves it
+ * @param assets the assets of the serving network
  */
 export function warningsOf(
   request: PaymentRequest,
@@ -91,7 +91,7 @@ export function warningsOf(
   const { identifierProblem } = request;
   const ignored =
     identifierProblem === undefined ? [] : [{ ...ignoredIdentifier, message: identifierProblem }];
-  // What it refuses is not settled there, and its tokens judge signatures as they came.
+  // With `reference`, these findings are refusals, and tokens judge signatures as received.
   if (strictness === "reference") return ignored;
   return [
     ...findingsOf(request, assets),
@@ -116,14 +116,14 @@ function checkExtra(extra: unknown, asset: Asset | undefined): Warning[] {
   return [warn("extra_differs", requirementsExtra, ` must be ${own}, the domain of the token`)];
 }
 
-/** An address in mixed case carries a checksum (EIP-55); in upper case it does, too. */
+/** An address in mixed case has a checksum (EIP-55); one in upper case counts as such, too. */
 function checkCase(at: string, address: Address): Warning[] {
   return address === address.toLowerCase() || hasChecksum(address)
     ? []
     : [warn("address_case", at, " has a wrong checksum (EIP-55)")];
 }
 
-/** The addresses that were looked at last, with the answer: it takes 10 us, and a shop has the same payTo each time. */
+/** Recently checked addresses and their results: a check takes 10 us, and a shop has the same payTo each time. */
 const looked = createBoundedMap<Address, boolean>(4_096);
 
 function hasChecksum(address: Address): boolean {
@@ -141,7 +141,7 @@ function checkV({ payment: { signature } }: PaymentRequest): Warning[] {
   ];
 }
 
-/** An approval that is not needed may have expired: it is not submitted. */
+/** An approval that is not needed may have expired, since it is not submitted. */
 function checkExpiredApproval({ payment }: PaymentRequest, { now, method }: WarningContext): Warning[] {
   const deadline = method.approvalDeadline?.(payment);
   if (deadline === undefined || deadline >= now + expiryMarginSeconds) return [];

@@ -1,16 +1,16 @@
 import { sameAddress } from "./hex.ts";
 import type { Asset, Network } from "./networks.ts";
 
-/** How amounts of a token are shown: with its symbol and decimals, such as `USDC` and 6. */
+/** The units to show a token's amounts in, such as `USDC` and 6. */
 export type TokenUnits = { symbol: string; decimals: number };
 
-/** The units of a token. A token of which no symbol is known goes by the name that its payers sign. */
+/** The units of a token. A token without a known symbol is shown with its EIP-712 name. */
 export function unitsOf({ symbol, name, decimals }: Pick<Asset, "symbol" | "name" | "decimals">): TokenUnits {
-  // Circle signs as “USD Coin” on the mainnets and as “USDC” elsewhere; people say USDC of both.
+  // Circle's EIP-712 name is “USD Coin” on mainnets and “USDC” elsewhere; people call both USDC.
   return { symbol: symbol ?? (name === "USD Coin" ? "USDC" : name), decimals };
 }
 
-/** An amount in whole tokens: of 10000 with 6 decimals, `0.01`. */
+/** An amount in whole tokens: 10000 with 6 decimals is `0.01`. */
 export function formatUnits(amount: bigint | string, decimals: number): string {
   const digits = `${amount}`.padStart(decimals + 1, "0");
   const whole = digits.slice(0, digits.length - decimals);
@@ -18,30 +18,27 @@ export function formatUnits(amount: bigint | string, decimals: number): string {
   return fraction === "" ? whole : `${whole}.${fraction}`;
 }
 
-/** An amount with its symbol: `1,234.01 USDC`. Of a token that is not known, in its smallest unit. */
+/** An amount with its symbol: `1,234.01 USDC`. For an unknown token, in its smallest unit. */
 export function formatAmount(amount: bigint | string, units: TokenUnits | null | undefined): string {
   if (!units) return `${formatCount(amount)} units`;
   const [whole = "", fraction] = formatUnits(amount, units.decimals).split(".");
   return `${formatCount(whole)}${fraction === undefined ? "" : `.${fraction}`} ${units.symbol}`;
 }
 
-/**
- * An amount as messages show it: in whole tokens and, in brackets, in the smallest unit. A placeholder of expected answers
- * stays one.
- */
+/** An amount for messages: in whole tokens, then in the smallest unit. Placeholders of expected responses stay. */
 export function formatBoth(amount: bigint | string, units: TokenUnits | null | undefined): string {
-  // What has more digits is nobody's amount.
+  // Too long to be a real amount; show it raw.
   if (!units || `${amount}`.length > 30) return `${amount} of the asset's smallest unit`;
   return `${typeof amount === "bigint" ? formatAmount(amount, units) : "<text>"} (${amount})`;
 }
 
-/** The decimals of ether, which are often taken for those of every token. */
+/** The decimals of ether, often assumed for every token. */
 const etherDecimals = 18;
 
-/** Whole tokens that no single payment is likely to ask for. */
+/** More whole tokens than a single payment is likely to ask for. */
 const unlikelyTokens = 1_000_000n;
 
-/** The amount that was probably meant where one was counted with 18 decimals; undefined for any other. */
+/** The amount that was probably meant if it was counted with 18 decimals; otherwise undefined. */
 export function countedAsEther(amount: bigint, { decimals }: TokenUnits): bigint | undefined {
   const excess = etherDecimals - decimals;
   const most = unlikelyTokens * 10n ** BigInt(decimals);
@@ -54,7 +51,7 @@ export function describeOne({ symbol, decimals }: TokenUnits): string {
   return `1 ${symbol} is 1${"0".repeat(decimals)}`;
 }
 
-/** Converts `0.01` to the smallest unit; undefined where it is no amount, or has more digits than the token. */
+/** Converts `0.01` to the smallest unit; undefined if it is not an amount, or has more decimals than the token. */
 export function parseAmount(text: string, decimals: number): string | undefined {
   const [, whole = "", fraction = ""] = /^(\d*)(?:[.](\d*))?$/.exec(text.trim()) ?? [];
   const digits = fraction.replace(/0+$/, "");
@@ -62,15 +59,15 @@ export function parseAmount(text: string, decimals: number): string | undefined 
   return `${whole}${digits.padEnd(decimals, "0")}`.replace(/^0+(?=\d)/, "") || "0";
 }
 
-/** The tokens that a facilitator takes on each network, besides the networks' own; those first that were configured. */
+/** The accepted tokens on each network besides its own USDC, in the configured order. */
 export type KnownTokens = Readonly<Record<string, readonly Asset[]>>;
 
-/** The tokens of networks that have them. */
+/** The tokens of the given networks. */
 export function tokensOf(networks: readonly { name: string; assets: readonly Asset[] }[]): KnownTokens {
   return Object.fromEntries(networks.map(({ name, assets }) => [name, assets]));
 }
 
-/** The token with this address; undefined where the network has none that is known. */
+/** The token with this address; undefined if it is unknown on the network. */
 export function knownToken(
   network: Pick<Network, "name" | "usdc"> | undefined,
   address: string,
@@ -81,7 +78,7 @@ export function knownToken(
   return all.find((token) => sameAddress(token.address, address));
 }
 
-/** How the amounts of a payment are shown; null if its token is unknown, or there is no payment. */
+/** The units of a payment's token; null if the token is unknown, or there is no payment. */
 export function unitsOfPayment(
   request: { knownNetwork: Network; requirements: { asset: string } } | undefined,
   tokens?: KnownTokens,
@@ -90,7 +87,7 @@ export function unitsOfPayment(
   return token === undefined ? null : unitsOf(token);
 }
 
-/** An amount of a network's native coin, given in wei, with as many digits as a person needs: `0.00123 ETH`. */
+/** An amount in wei, in the network's native coin, with as many digits as a person needs: `0.00123 ETH`. */
 export function formatCoins(wei: bigint, { nativeCoin }: Pick<Network, "nativeCoin">): string {
   return `${formatDecimals(wei, 18)} ${nativeCoin}`;
 }
@@ -100,16 +97,16 @@ export function formatGwei(weiPerGas: bigint): string {
   return `${formatDecimals(weiPerGas, 9)} gwei`;
 }
 
-/** No number of 256 bits has more digits. */
+/** No 256-bit number has more digits. */
 const mostDigits = 78;
 
-/** A whole number with commas: `3,497,198`. One too long for an amount is shown raw: commas take quadratic time. */
+/** A whole number with commas: `3,497,198`. If it is too long for an amount, it is shown raw: commas take quadratic time. */
 export function formatCount(value: bigint | number | string): string {
   const digits = value.toString();
   return digits.length > mostDigits ? digits : digits.replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** Seconds in the largest unit that leaves no rest: `2 days`. */
+/** Seconds in the largest unit that divides them: `2 days`. */
 export function formatSeconds(seconds: number): string {
   for (const [size, unit] of [
     [86_400, "day"],
@@ -125,7 +122,7 @@ export function plural(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Keeps three digits that are not zero behind the point, cut and not rounded: never more than there is. */
+/** Keeps three significant decimals. Truncates instead of rounding, so it never shows more than there is. */
 function formatDecimals(value: bigint, decimals: number): string {
   const digits = value.toString().padStart(decimals + 1, "0");
   const whole = digits.slice(0, -decimals);

@@ -1,29 +1,29 @@
 import { type Address, type Hex, hexForms, isAddress, isBytes, isBytes32 } from "./hex.ts";
 
 /*
- * Values of payments, read by hand: the fixtures run in browser pages, where a schema library weighs as much as all the
- * rest. `primitives.ts` has the same forms and sentences as schemas; `wire-values.test.ts` compares the two.
+ * Values in payments, read by hand: the fixtures run in browsers, where a schema library would weigh as much as all
+ * the rest. `primitives.ts` has the same formats and messages as schemas; `wire-values.test.ts` compares the two.
  */
 
 /** The largest value of a Solidity `uint256`. */
 export const maxUint256 = 2n ** 256n - 1n;
 
 /**
- * The longest signature that is read, in bytes. A plain one has 65; those of wallets (passkeys, many owners) stay below
- * 2 KiB. Longer ones would make transactions that nodes refuse (128 KiB, with up to 50 payments in one).
+ * The longest signature that is read, in bytes. A plain one has 65; those of wallets (passkeys, many owners) stay
+ * below 2 KiB. Longer ones would make transactions that nodes refuse (128 KiB, with up to 50 payments each).
  */
 export const maxSignatureBytes = 4_096;
 
-/** In place of an address that cannot be read. */
+/** Stands in for an address that cannot be read. */
 export const zeroAddress: Address = "0x0000000000000000000000000000000000000000";
 
-/** How many digits the largest `uint256` has. */
+/** The number of digits of the largest `uint256`. */
 const maxDigits = 78;
 
-/** The forms of texts. */
+/** The patterns of texts. */
 export const forms = { decimal: /^(0|[1-9][0-9]*)$/, ...hexForms } as const;
 
-/** The sentences about malformed values. */
+/** The messages about malformed values. */
 export const faults = {
   object: "must be an object",
   text: "must be a string",
@@ -39,24 +39,24 @@ export const faults = {
   negative: "must not be negative",
 } as const;
 
-/** Reads a decimal string as a `uint256`; null when it is not one (sign, space, leading zero, too large). */
+/** Reads a decimal string as a `uint256`; null if it is not one (sign, space, leading zero, too large). */
 export function parseUint256(text: string): bigint | null {
   if (text.length > maxDigits || !forms.decimal.test(text)) return null;
   const value = BigInt(text);
   return value <= maxUint256 ? value : null;
 }
 
-/** Hears that a member is malformed. It throws to stop; where it returns, the reading goes on with another value. */
+/** Called if a member is malformed. It throws to stop; if it returns, reading continues with another value. */
 export type OnMalformed = (at: string, problem: string) => void;
 
-/** An object from outside, whose members are read by their names, and where it stands. */
+/** An object from outside, whose members are read by name, and its path. */
 export type Part = {
   readonly members: Readonly<Record<string, unknown>>;
   readonly path: string;
   readonly onMalformed: OnMalformed;
 };
 
-/** Reads an object; where it is none, nothing is said of its members. */
+/** Reads an object. If it is not one, its members are not reported. */
 export function readPart(value: unknown, path: string, onMalformed: OnMalformed): Part {
   if (isRecord(value)) return { members: value, path, onMalformed };
   onMalformed(path, faults.object);
@@ -93,7 +93,7 @@ export function readUint256(part: Part, name: string): bigint {
   return 0n;
 }
 
-/** The problem with what is to be an address: how long it is, where it is one otherwise. */
+/** The problem with a text that should be an address; names its length if only that is wrong. */
 export function addressFault(text: string): string {
   const digits = /^0x([0-9a-fA-F]*)$/.exec(text)?.[1]?.length;
   return digits === undefined ? faults.address : `${faults.address}, and has ${digits}`;
@@ -130,12 +130,12 @@ export function readSeconds(part: Part, name: string): number {
   return 0;
 }
 
-/** Returns true if a value of JSON is an object with members. */
+/** True if a JSON value is an object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A property of parsed JSON, and never one that an object inherits; undefined of what is no object. */
+/** An own property of a JSON object, never an inherited one; undefined if the value is not an object. */
 export function propertyOf(value: unknown, key: string): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   return Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;

@@ -9,17 +9,17 @@ import {
 import type { Envelope, PaymentRequest } from "./requests.ts";
 import type { Warning } from "./strictness.ts";
 
-/** Names the reason of a refusal as another facilitator does, whose answers also name a transaction that was reverted. */
+/** Names the reason of a refusal as another facilitator does. With it, responses also name a reverted transaction. */
 export type NameReason = (
   refusal: Invalid,
   operation: "verify" | "settle",
   envelope: Envelope | PaymentRequest,
 ) => Invalid["reason"] | ReferenceReason;
 
-/** The members of a good answer that belong to one scheme: `extra`. */
+/** The members of a good response that belong to one scheme: `extra`. */
 export type AnswerExtra = { readonly extra?: Readonly<Record<string, unknown>> | undefined };
 
-/** The verdict of a verify: valid when nothing refuses the payment. Only a good one is warned of. */
+/** The response of a verify: valid if nothing refuses the payment. Only a good one has warnings. */
 export function verifyAnswer(
   envelope: Envelope,
   refusal: Invalid | undefined,
@@ -40,10 +40,10 @@ export function verifyAnswer(
 }
 
 /**
- * The answer of a settle that moved the money.
+ * The response of a settle that moved the money.
  *
- * @param transaction empty where none was to be moved
- * @param amount how much of it, where the payment allowed more
+ * @param transaction empty if there was nothing to move
+ * @param amount the settled amount, if the payment allowed more
  */
 export function settledAnswer(
   envelope: Envelope,
@@ -55,7 +55,7 @@ export function settledAnswer(
   return { success: true, transaction, network: envelope.network, ...payerMember(envelope), ...rest };
 }
 
-/** The answer of a settle that did not, and never will. */
+/** The response of a settle that moved nothing, and never will. */
 export function refusedSettleAnswer(
   envelope: Envelope,
   refusal: Invalid,
@@ -73,12 +73,12 @@ export function refusedSettleAnswer(
   };
 }
 
-/** Seconds after which a pending settle may be asked for again. */
+/** Seconds after which a pending settle may be retried. */
 export const pendingRetryAfterSeconds = situations.pending.retryAfterSeconds ?? 1;
 
 /**
- * The payment is on its way, and its outcome is not known in time; status 503. v2 has a reason for it, which makes
- * public servers ask again; v1 can only say that it could not tell, and names the hash in the text.
+ * The payment was sent, but its outcome is not known in time; status 503. v2 has a reason for this, which makes
+ * public servers retry; v1 can only say that it could not tell, and names the hash in the text.
  */
 export function pendingProblem(
   envelope: Envelope,
@@ -108,7 +108,7 @@ function idOf(envelope: Envelope | PaymentRequest): string | undefined {
   return "settlementId" in envelope ? envelope.settlementId : undefined;
 }
 
-/** The member of an answer that holds its warnings; none without one. */
+/** The member with a response's warnings; empty if there are none. */
 export function warningsMember(warnings: readonly Warning[]): { warnings?: Warning[] } {
   return warnings.length === 0 ? {} : { warnings: [...warnings] };
 }

@@ -1,9 +1,9 @@
 import { nameOfLocalToken } from "../../payer/local-chains.ts";
 import { formatUnits, type TokenUnits } from "../../protocol/token-units.ts";
 
-/** Where an advice is read, and of which payment. */
+/** Where the advice is shown, and the payment it is about. */
 export type AdviceContext = {
-  /** The option with which commands reach the service there: ` --url http://…`; empty at the usual address. */
+  /** The option for commands to reach the service, such as ` --url http://…`; empty at the default address. */
   at: string;
   network: string | null;
   payer: string | null;
@@ -15,8 +15,8 @@ export type AdviceContext = {
 };
 
 /**
- * The options that the command in an advice needs for a payment, with a space before them. Undefined if the command needs more
- * than a payment has.
+ * The options that a command in an advice needs for a payment, each with a leading space. Undefined if the command
+ * needs more than the payment has.
  */
 export function optionsOf(
   words: string,

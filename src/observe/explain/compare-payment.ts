@@ -12,10 +12,10 @@ export type PaymentHeader = { name?: string | undefined; value: string };
 
 const headerNames = { 1: "X-PAYMENT", 2: "PAYMENT-SIGNATURE" } as const;
 
-/** Finds what is wrong with how a payment travels: the name of its header, and the encoding. */
+/** Finds problems in how a payment is sent: its header's name and the encoding. */
 export function explainHeader({ name, value }: PaymentHeader): Finding[] {
   const { value: payload, findings: ofEncoding } = readHeaderValue(value, name ?? "");
-  // Without a name it may be a payment that was decoded to be looked at.
+  // Without a name it may be a payment that somebody decoded to look at it.
   const findings = ofEncoding.filter(({ mistake }) => name !== undefined || mistake !== "not-encoded");
   const version = versionOf(payload);
   const other = version === undefined ? undefined : headerNames[version === 1 ? 2 : 1];
@@ -24,13 +24,13 @@ export function explainHeader({ name, value }: PaymentHeader): Finding[] {
   return [finding("wrong-header", name ?? "", { got: name ?? "", expected }), ...findings];
 }
 
-/** The version that a payment is written in, whatever it says. */
+/** The version that a payment is written in, whatever its x402Version says. */
 function versionOf(payload: unknown): 1 | 2 | undefined {
   if (!isRecord(payload) || !("payload" in payload)) return undefined;
   return isRecord(payload.accepted) ? 2 : 1;
 }
 
-/** Compares a payment that a shop refused with the shop's offers, the nearest of which is taken to be the one that was accepted. */
+/** Compares a payment that a shop refused with the shop's offers, assuming that the payer accepted the nearest one. */
 export function comparePayment(
   header: PaymentHeader,
   challenges: readonly ShopChallenge[],
@@ -60,7 +60,7 @@ export function comparePayment(
   return sortByRank([...findings, ...(nearest?.differences ?? []).map(differing), ...ofPayment]);
 }
 
-/** Version 1 sends these two members back. */
+/** The two members that a version 1 payment repeats from the offer. */
 const pick = ({ scheme, network }: Record<string, unknown>) => ({ scheme, network });
 
 type Difference = { at: string; sent: unknown; offered: unknown };
@@ -71,7 +71,7 @@ function differing({ at, sent, offered }: Difference): Finding {
   return { ...finding("accepted-differs", at, { got, expected }), title };
 }
 
-/** The members of which two differ; those of `extra` one by one. */
+/** The members that differ between two offers; nested ones, such as those of `extra`, one by one. */
 function differencesOf(
   sent: Readonly<Record<string, unknown>>,
   offered: Readonly<Record<string, unknown>>,
@@ -85,7 +85,7 @@ function differencesOf(
   });
 }
 
-/** Finds what is wrong with the receipt that came with the goods. */
+/** Finds problems in the receipt that came with the goods. */
 export function explainReceipt(
   headers: Headers,
   {
@@ -107,7 +107,7 @@ export function explainReceipt(
     const refused = explain(JSON.stringify(receipt ?? null), context).findings;
     return { receipt, findings: [...findings, bad(`${name}.success`, success, "true"), ...refused] };
   }
-  // A shop that claims later has no transaction for a purchase.
+  // A shop that claims later has no transaction to report for a purchase.
   const isUnsent = amount === "0" || (seller.claimsLater === true && amount === "");
   const isSettled = isBytes32(transaction) || (transaction === "" && isUnsent);
   const isPayers =

@@ -10,10 +10,10 @@ export type Deployment = {
   networks?: NetworkRegistry | undefined;
   /** The facilitator contract of each tier of networks. */
   contracts: Readonly<Record<NetworkTier, Address>>;
-  /** The addresses that payments may go to besides the contract; none by default. */
+  /** Which addresses may be paid besides the contract; none by default. */
   payTo?: PayToPolicy | undefined;
-  /** How strict it is where the specification does not decide; `spec` by default. */
+  /** How strict to be where the specification leaves room; `spec` by default. */
   strictness?: Strictness | undefined;
-  /** The tokens that the facilitator takes; the USDC of each network by default. */
+  /** The accepted tokens; by default each network's USDC. */
   tokens?: KnownTokens | undefined;
 };

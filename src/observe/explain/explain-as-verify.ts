@@ -6,7 +6,7 @@ import type { Invalid } from "../../protocol/catalogue.ts";
 import { gasSponsorings } from "../../protocol/checks.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 
-/** The refusal for an approval of Permit2 that comes with the payment, as far as it does not depend on the chain's state. */
+/** The refusal for the Permit2 approval that comes with a payment, as far as it can be decided without the chain's state. */
 export function refuseApproval(
   { payment, knownNetwork }: PaymentRequest,
   now: bigint | undefined,

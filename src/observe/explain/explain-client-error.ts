@@ -1,11 +1,11 @@
 import { channelErrorIn } from "../../methods/batch-settlement/on-chain/channel-errors.ts";
 import { type Finding, finding } from "../../protocol/mistakes.ts";
 
-/* Errors of clients and browsers, which people paste: those that are thrown before a payment leaves the client. */
+/* Errors thrown by clients and browsers before a payment is sent, as people paste them. */
 
 type ClientError = {
   pattern: RegExp;
-  /** @param found what the pattern's groups have */
+  /** @param found the matches of the pattern's groups */
   advise: (...found: string[]) => { title: string; why: string; fix: string };
 };
 
@@ -52,7 +52,7 @@ const clientErrors: readonly ClientError[] = [
   },
 ];
 
-/** Explains an error of a client; undefined for a text that is none of those above. */
+/** Explains a client's error, or a revert of the channel escrow; undefined for any other text. */
 export function explainClientError(text: string): Finding | undefined {
   for (const { pattern, advise } of clientErrors) {
     const [got, ...found] = pattern.exec(text) ?? [];

@@ -21,7 +21,7 @@ import { membersOf } from "../../util/json.ts";
 import { showValue } from "../../util/text.ts";
 import type { Deployment } from "./deployment.ts";
 
-/** Finds what makes every payment for an offer fail, although each of its members can be read. */
+/** Finds problems that make every payment for an offer fail although all its members can be read. */
 export function explainOffer(
   at: string,
   offer: Record<string, unknown>,
@@ -33,7 +33,7 @@ export function explainOffer(
   ];
 }
 
-/** An amount that nobody means: of a token with few decimals, one that was counted with 18. */
+/** Reports an amount that was probably counted with 18 decimals, for a token that has fewer. */
 export function explainSize(at: string, text: unknown, units: TokenUnits): Finding[] {
   const amount = typeof text === "string" ? parseUint256(text) : null;
   const meant = amount === null ? undefined : countedAsEther(amount, units);
@@ -48,7 +48,7 @@ export function explainSize(at: string, text: unknown, units: TokenUnits): Findi
   ];
 }
 
-/** Clients sign until `maxTimeoutSeconds` from now. */
+/** Checks `maxTimeoutSeconds`: clients sign payments that stay valid that long. */
 export function explainTimeout(at: string, seconds: unknown): Finding[] {
   if (typeof seconds !== "number" || !Number.isSafeInteger(seconds)) return [];
   if (seconds > Number(expiryMarginSeconds) && seconds <= Number(usualMaxValiditySeconds)) return [];
@@ -57,7 +57,7 @@ export function explainTimeout(at: string, seconds: unknown): Finding[] {
   return [finding("timeout-out-of-range", at, { got, expected })];
 }
 
-/** The requirements that a payment header of version 1, which has none, can be meant for. */
+/** The requirements that a version 1 payment header, which carries none, is probably meant for. */
 export function requirementsFor(
   { network, payload }: Readonly<Record<string, unknown>>,
   { networks = builtInNetworks, contracts, payTo = "contract" }: Deployment,
@@ -75,7 +75,7 @@ export function requirementsFor(
   };
 }
 
-/** A payment that a payer could make for an offer of a challenge. */
+/** An example payment for an offer in a challenge. */
 export function paymentFor(offer: Record<string, unknown>, version: X402Version): unknown {
   const payload = halfOfOffer(offer).example(offer);
   return version === 1
@@ -83,7 +83,7 @@ export function paymentFor(offer: Record<string, unknown>, version: X402Version)
     : { x402Version: 2, accepted: offer, payload };
 }
 
-/** The members of an answer that are read, as they came. */
+/** The members of an answer that are read here, unchecked. */
 export type AnswerMembers = {
   success?: unknown;
   isValid?: unknown;
@@ -94,9 +94,9 @@ export type AnswerMembers = {
   invalidMessage?: unknown;
   transaction?: unknown;
   amount?: unknown;
-  /** Of the catalogue; other facilitators do not say it. */
+  /** A catalogue situation; other facilitators do not send it. */
   situation?: unknown;
-  /** Of a problem: an answer without a verdict. */
+  /** Set in a problem, which is an answer without a decision. */
   type?: unknown;
   detail?: unknown;
 };
@@ -104,15 +104,15 @@ export type AnswerMembers = {
 const noVerdict =
   "The request or the service was in no state to be judged: the answer decides nothing of the payment.";
 
-/** Explains an answer that is no success by its reason. */
+/** Explains an answer that reports no success, by its reason. */
 export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   const { errorReason, errorMessage, situation } = answer;
-  // What no route answers has neither a reason nor a verdict's members.
+  // A problem, such as the one for an unknown route, may have no reason member.
   const given = errorReason ?? answer.invalidReason ?? problemOf(answer);
   const message = errorMessage ?? answer.invalidMessage ?? answer.detail;
   const sentence = typeof message === "string" && message !== "" ? message : undefined;
   const at = "success" in answer || errorReason !== undefined ? "errorReason" : "invalidReason";
-  // Of the reasons that are known, those that refuse nothing.
+  // Problems, and known reasons that do not refuse the payment.
   const isUndetermined =
     typeof given === "string" &&
     (isProblem(given) || (Object.hasOwn(reasonTexts, given) && !Object.hasOwn(reasons, given)));
@@ -129,7 +129,7 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
     return finding(mistake, at, { got, why });
   }
   if (sentence !== undefined && isSituation(situation) && !isUndetermined) {
-    // An answer of this service: its advice is said once.
+    // An answer from this service: its message may contain the advice already.
     const { fact, why, fix } = adviceOnAnswer(reason, { situation, message: sentence });
     return finding(mistake, at, {
       got: gotWith(fact),
@@ -142,13 +142,13 @@ export function explainRefusedAnswer(answer: AnswerMembers): Finding {
   return finding(mistake, at, { got, fix, reason, why: advice.why || noVerdict });
 }
 
-/** An advice, and how to find out more where what is wrong stands in the request, unless it says that itself. */
+/** If the mistake is in the request itself, adds how to find out more, unless the advice already says so. */
 function withRequest(fix: string, refused: { reason: string; situation: unknown }): string {
   const isElsewhere = isDecidedBy(refused, "code", "state", "ledger") || fix.includes("`x402-kit explain`");
   return isElsewhere ? fix : `${fix.replace(/[^.]$/, "$&.")} ${mistakes.refused.fix}`;
 }
 
-/** The name of the problem that an answer is; undefined for others. */
+/** The name of the problem that an answer is; undefined for other answers. */
 function problemOf({ type }: AnswerMembers): string | undefined {
   const [, name] =
     (typeof type === "string" && /^urn:x402-facilitator-kit:problem:([a-z-]+)$/.exec(type)) || [];

@@ -15,16 +15,16 @@ import { faults } from "../../protocol/wire-values.ts";
 import { showValue } from "../../util/text.ts";
 import { networkMeant, rewrite, type Written } from "./explain-written.ts";
 
-/* Says of faults that the service's own reader and checks find what people make of them. */
+/* Explains the faults that the service's own reader and checks find. */
 
-/** The context of a member that is malformed. */
+/** The context of a malformed field. */
 type MalformedContext = Omit<Written, "problem"> & {
   networks: NetworkRegistry;
-  /** How it is counted, if it is an amount. */
+  /** The units of the field's token, if the field is an amount. */
   units: TokenUnits | undefined;
 };
 
-/** The finding for a member that cannot be read, or for halves that the reader finds not to go together. */
+/** The finding for a field that cannot be read, or for two halves of a payment that do not fit together. */
 export function explainMalformed(fault: Invalid, context: MalformedContext): Finding {
   const { at, value, version, networks, units } = context;
   const { situation, got, expected, fact } = fault;
@@ -32,7 +32,7 @@ export function explainMalformed(fault: Invalid, context: MalformedContext): Fin
   const told = fact.slice(fault.at?.length).replace(/^:? /, "");
   const problem = told.replace(/^must be /, "");
   const facts = { situation, got: showValue(value), expected: problem };
-  // Such a fault is of the whole version.
+  // A fault with `got` is about the version of the whole payment.
   if (got !== undefined) {
     const ofVersion = { situation, got, ...(expected !== undefined && { expected }) };
     return finding("wrong-version", "paymentPayload.x402Version", ofVersion);
@@ -68,7 +68,7 @@ export function explainMalformed(fault: Invalid, context: MalformedContext): Fin
   return finding("missing-member", at, { ...facts, ...(/\bdecimal digits/.test(problem) && { fix }) });
 }
 
-/** An amount that was written in whole tokens, in the smallest unit. */
+/** Converts an amount written in whole tokens to the smallest unit; undefined if the value is not one. */
 function amountMeant(value: unknown, { symbol, decimals }: TokenUnits): string | undefined {
   const text = typeof value === "string" && value.length < 100 ? value : "";
   const [, digits = "", unit = ""] = /^\$?(\d*\.?\d+)\s*(\D.*)?$/.exec(text) ?? [];
@@ -76,7 +76,7 @@ function amountMeant(value: unknown, { symbol, decimals }: TokenUnits): string |
   return isOfToken && /[^\d\s]/.test(text) ? parseAmount(digits, decimals) : undefined;
 }
 
-/** The mistakes that are always the same situation. */
+/** The mistakes that always mean the same situation. */
 const mistakeOfSituation: Partial<Record<Situation, string>> = {
   ...Object.fromEntries(
     Object.entries<Mistake>(mistakes).flatMap(([id, { situation }]) => (situation ? [[situation, id]] : [])),
@@ -85,7 +85,7 @@ const mistakeOfSituation: Partial<Record<Situation, string>> = {
   never_valid: "times-in-milliseconds",
 };
 
-/** The finding for a refusal by verify's own checks, or by its reader, which has no `request` then. */
+/** The finding for a refusal by verify's checks (with `request`) or by its reader (without). */
 export function explainRefused(
   refusal: Invalid,
   at: string,
@@ -93,13 +93,13 @@ export function explainRefused(
 ): Finding {
   const { reason, situation, message, got, expected } =
     request === undefined ? refusal : withReasonOfMethod<Invalid>(refusal, request);
-  // The table's words are for single payments, not for channels.
+  // The table's texts are about single payments, not channels.
   const mistake = isChannelReason(reason) ? undefined : mistakeOfSituation[situation];
   if (mistake === undefined || !isMistakeId(mistake)) {
     const { fact, why, fix } = adviceOnAnswer(reason, { situation, message });
     return { mistake: reason, situation, title: fact, at, why, fix, reason };
   }
-  // It has the facts of this payment.
+  // The advice in the message has this payment's facts.
   const { advice } = splitMessage(message);
   return finding(mistake, at, {
     situation,

@@ -39,21 +39,21 @@ import { explainWindow, isOfStart } from "./explain-values.ts";
 import { renamedMember } from "./explain-written.ts";
 import { type Input, readInput } from "./read-input.ts";
 
-/** The context that payments are compared with. */
+/** The context that payments are checked against. */
 export type ExplainContext = Deployment & {
-  /** Unix seconds, by the chain where there is one; undefined where the times of a payment are not to be judged. */
+  /** Unix seconds, the chain's time if there is a chain; undefined if the payment's times should not be judged. */
   now: bigint | undefined;
-  /** Whose time `now` is, such as `this machine's clock`, where what is said of the times is to name it. */
+  /** The clock that `now` comes from, such as `this machine's clock`, if findings about times should name it. */
   clock?: string | undefined;
-  /** The operation of the request; by default a request that is good for either is good. Only verify needs an exact maximum. */
+  /** By default the request only has to be good for one of the two; only verify needs an exact maximum. */
   operation?: Operation | undefined;
-  /** True if the signature was found good, maybe by the payer's wallet contract, which is not asked here. */
+  /** True if the signature was already found good, perhaps by the payer's wallet contract, which is not called here. */
   signatureHeld?: boolean | undefined;
 };
 
-/** The kind of the explained text, and all findings, worst first. */
+/** The kind of the explained text and all findings, worst first. */
 export type Explanation = {
-  /** Undefined when it could not be read at all. */
+  /** Undefined if the text could not be read at all. */
   kind: "request" | "payment" | "challenge" | "answer" | undefined;
   findings: readonly Finding[];
   /** The content of an answer, if nothing is wrong with it. */
@@ -62,7 +62,7 @@ export type Explanation = {
 
 /**
  * Explains a payment, a challenge or an answer: lists everything that would prevent settling, not only the first
- * reason a facilitator would give. It asks no chain, so it does not check balances and used authorizations.
+ * reason a facilitator would give. Works without a chain, so it checks neither balances nor used authorizations.
  */
 export function explain(text: string, context: ExplainContext): Explanation {
   const { input, findings } = readInput(text);
@@ -75,23 +75,23 @@ export function explain(text: string, context: ExplainContext): Explanation {
   return { kind: input.kind, findings: sortByRank(findings.concat(found)) };
 }
 
-/** A payment and the terms that it is for, as a request has them. */
+/** A payment and its terms, as in a request. */
 type Halves = {
   payload: unknown;
   terms: unknown;
-  /** The place of a member of the request in what is explained; undefined where it was made up to be read. */
+  /** Maps a path in the request to one in the explained text; undefined for a member made up for reading. */
   placeOf(path: string): string | undefined;
 };
 
-/** A request as the service's own reader goes through it, behind every fault. */
+/** A request as read by the service's own reader, which continues past faults. */
 type Reading = Halves & {
-  /** Undefined where it has no payment or names no network. */
+  /** Undefined if it has no payment or names no network. */
   request: PaymentRequest | undefined;
   /** The findings for its faults. */
   malformed: readonly Finding[];
-  /** Returns true if no place of a fault is like this. */
+  /** True if no fault's path matches. */
   isFaultless(place: RegExp): boolean;
-  /** Returns true if these members came, and none of them is a fault. */
+  /** True if all these members are present and none of them is faulty. */
   isRead(...paths: readonly string[]): boolean;
 };
 
@@ -100,7 +100,7 @@ const termsAt = "paymentRequirements";
 
 const readPaymentRequest = createRequestReader(takenMethods);
 
-/** @param whole the body as it came, with what the reader does not look for */
+/** @param whole the body as received, including members that the reader ignores */
 function read(halves: Halves, context: ExplainContext, whole?: Record<string, unknown>): Reading {
   const { payload, terms, placeOf } = halves;
   const { networks = builtInNetworks } = context;
@@ -115,7 +115,7 @@ function read(halves: Halves, context: ExplainContext, whole?: Record<string, un
   const malformed = new Map<string, Finding>();
   for (const [path, fault] of faults) {
     const at = placeOf(path);
-    // Version 2 has some members twice.
+    // In version 2 some members appear twice.
     if (at === undefined || malformed.has(at)) continue;
     const units = amounts.includes(path) ? unitsAsked(terms, request?.knownNetwork, context) : undefined;
     const inner = path.lastIndexOf(".");
@@ -132,7 +132,7 @@ function read(halves: Halves, context: ExplainContext, whole?: Record<string, un
   };
 }
 
-/** The refusals by those of verify's checks whose members can be read. */
+/** The findings of those of verify's checks whose members can be read. */
 function explainTerms(
   request: PaymentRequest,
   { terms, placeOf, isFaultless, isRead }: Reading,
@@ -144,7 +144,7 @@ function explainTerms(
   const hasOwnAmounts = method.amounts === "own";
   const asset = `${termsAt}.asset`;
   const limit = `${payloadAt}.${words.limit}`;
-  // The short form may leave it out.
+  // The short form may omit payTo.
   const hasPayTo = isRecord(terms) && isFaultless(/^paymentRequirements\.(payTo|recipient)$/);
   const ready: Readonly<Record<PureCheckName, boolean>> = {
     assetIsAllowed: isRead(asset),
@@ -172,13 +172,13 @@ function explainTerms(
         refuseTerms(name === "payToIsAccepted" ? request : meant, network, { method, operation }, [name]),
       );
   const operations = context.operation === undefined ? (["settle", "verify"] as const) : [context.operation];
-  // By default it need be good for one of them.
+  // Without a given operation, the request only has to pass for one of them.
   const [refusals = []] = operations.map(refusalsOf).toSorted((one, other) => one.length - other.length);
   const found = new Map<string, Finding>();
   for (const refusal of refusals) {
     const at = placeOf(refusal.at ?? "");
     if (at === undefined) continue;
-    // A scheme's own check says more exactly what one of all methods finds, too.
+    // A scheme's own check is more specific than the general one at the same path.
     if ([...found.values()].some((other) => other.at === at && isChannelReason(other.mistake))) continue;
     const one = explainRefused(refusal, at, request);
     found.set(`${one.mistake} ${at}`, moreExactly(one, request, context));
@@ -186,7 +186,7 @@ function explainTerms(
   return [...found.values()];
 }
 
-/** The finding for a refusal, where the two values show how it came to be. */
+/** Makes the finding for a refusal more specific if the two values show how it came about. */
 function moreExactly(
   found: Finding,
   { payment, requirements, knownNetwork }: PaymentRequest,
@@ -207,7 +207,7 @@ function moreExactly(
     : found;
 }
 
-/** Finds what no facilitator need refuse in the terms, and nobody means. */
+/** Finds odd terms: no facilitator has to refuse them, but nobody means them. */
 function explainOddTerms(
   { terms, placeOf, isRead }: Reading,
   network: Network | undefined,
@@ -233,7 +233,7 @@ function explainOddTerms(
   return findings;
 }
 
-/** @param input a header has no requirements but those that its payer accepted, and in version 1 none at all */
+/** @param input a payment header has only the requirements its payer accepted, and in version 1 none at all */
 function explainRequest(
   input: Extract<Input, { kind: "request" | "payment" }>,
   context: ExplainContext,
@@ -260,7 +260,7 @@ function explainRequest(
   if (input.kind === "request" && isAccepted) {
     const facts = { got: showValue(sent), expected: "an object: the one of `accepts` that the payer chose" };
     const renamed = renamedMember(termsAt, 2, input.whole);
-    // Verify looks at them behind version, scheme and network of the payment.
+    // Verify checks the requirements after the payment's version, scheme and network.
     const head = /^paymentPayload(\.accepted)?(\.(x402Version|scheme|network))?$/;
     const before = findings.filter(({ at }) => head.test(at)).length;
     findings.splice(
@@ -298,7 +298,7 @@ function explainRequest(
   return [...findings, ...explainElsewhere(input, request, { terms, place, findings }, context)];
 }
 
-/** Explains what the payer has signed: by whom, for when, and an approval that came with it. */
+/** Explains the signed parts: the signature, the validity window, and an approval that came with the payment. */
 function explainSigned(
   request: PaymentRequest,
   { terms, isFaultless, isRead }: Reading,
@@ -325,7 +325,7 @@ function explainSigned(
     const about = { at, network, asset, requirements, recover: recoverSigner };
     const found = explainedHalfOf(payment.method).explainSignature(payment, about);
     const token = tokenAsked(terms, network, context);
-    // A good signature was made for the real domain, so that a wrong `extra` is no cause.
+    // A good signature proves the domain was right, so a wrong `extra` matters only if the signature is bad.
     if (place !== undefined && token !== undefined && found.some(isOfAnotherSigner)) {
       findings.push(...explainExtra(place, requirements.extra, token));
     }
@@ -333,9 +333,9 @@ function explainSigned(
   }
   const approval = isWhole ? refuseApproval(request, now) : undefined;
   if (approval !== undefined) findings.push(explainRefused(approval, "", request));
-  // What moves tokens that were moved before has no times.
+  // Messages that move tokens deposited earlier have no times.
   if (now === undefined || takenMethodOf(payment).transfer === "any") return findings;
-  // Behind a start that is to come, the end is looked at as well.
+  // Even if the start is still to come, check the end as well.
   const begun = { ...payment, window: { ...payment.window, first: 0n } };
   const found = new Map<string, Finding>();
   for (const one of [payment, begun]) {
@@ -348,7 +348,7 @@ function explainSigned(
   return [...findings, ...found.values()];
 }
 
-/** Finds what this facilitator does not look at, in a request that it can read, and others may refuse. */
+/** In a request that is readable here, finds what this facilitator ignores but others may refuse. */
 function explainElsewhere(
   input: Extract<Input, { kind: "request" | "payment" }>,
   { x402Version, payment, knownNetwork }: PaymentRequest,
@@ -362,7 +362,7 @@ function explainElsewhere(
     found.push(finding("outer-version-differs", "x402Version", facts));
   }
   const token = tokenAsked(terms, knownNetwork, context);
-  // Permits are for a domain of their own, the short form of version 1 has no `extra`, and its header has no terms.
+  // Permits use a domain of their own, version 1's short form has no `extra`, and its header no terms.
   const isCompared = payment.method === exactEip3009 && (x402Version === 2 || amount === undefined);
   const isSaid = findings.some(({ mistake }) => mistake === "extra-differs");
   const isHeader = input.kind === "payment" && x402Version === 1;
@@ -372,26 +372,26 @@ function explainElsewhere(
   return found;
 }
 
-/** A network as the facilitator serves it. */
+/** The network as this facilitator serves it. */
 function servedIn(network: Network, { contracts, payTo, strictness, tokens }: ExplainContext): ServedNetwork {
   return {
     name: network.name,
     facilitatorContract: contracts[network.tier],
     payTo,
     strictness,
-    // The reference facilitator takes payments for ever.
+    // The reference facilitator has no limit on how long a payment is valid.
     ...(strictness === "reference" && { maxValiditySeconds: maxUint256 }),
     assets: acceptedTokens(network, tokens),
   };
 }
 
-/** The tokens that the facilitator takes on a network: its USDC, unless others are configured. */
+/** The tokens accepted on a network: those configured, otherwise its USDC. */
 function acceptedTokens(network: Network, tokens: KnownTokens | undefined): readonly Asset[] {
   const configured = tokens?.[network.name] ?? [];
   return configured.length > 0 ? configured : [network.usdc];
 }
 
-/** Checks a payTo that a facilitator accepts. Which wallet is whose is not known here. */
+/** Checks a payTo that the facilitator accepts. Who owns which wallet is not known here. */
 function explainPayTo(
   at: string,
   { payTo: value, asset }: Record<string, unknown>,
@@ -402,7 +402,7 @@ function explainPayTo(
   const contract = contracts[network.tier];
   if (!isAddress(value)) return [];
   if (!sameAddress(value, contract)) {
-    // The check says it.
+    // Already reported by the `payToIsAccepted` check.
     if (payTo === "contract") return [];
     if (isOfOtherTier(value, network, context)) {
       return [finding("other-tier", at, { got: value, expected: contract })];
@@ -428,7 +428,7 @@ function memberAt(value: unknown, path: string): unknown {
     .reduce<unknown>((inner, name) => membersOf(inner)[name], value);
 }
 
-/** The place of the amount in terms, by the version that they are of. */
+/** The path of the amount in the terms, which depends on their version. */
 function amountAt(terms: unknown): string {
   return `${termsAt}.${membersOf(terms).maxAmountRequired === undefined ? "amount" : "maxAmountRequired"}`;
 }
@@ -437,7 +437,7 @@ function isOfAnotherSigner({ mistake }: Finding): boolean {
   return mistake === "signed-with-another-domain" || mistake === "signed-by-another-key";
 }
 
-/** The token that terms name; undefined where they name none that is known. */
+/** The token that the terms name; undefined if it is unknown. */
 function tokenAsked(
   terms: unknown,
   network: Network | undefined,
@@ -447,14 +447,14 @@ function tokenAsked(
   return typeof asset === "string" ? knownToken(network, asset, tokens) : undefined;
 }
 
-/** How amounts are shown: in the units of the token that is asked for, or of the network's USDC. */
+/** The units for amounts: of the token in the terms, else of the first configured token or the network's USDC. */
 function unitsAsked(terms: unknown, network: Network | undefined, context: ExplainContext): TokenUnits {
   const configured = network && context.tokens?.[network.name]?.[0];
   const token = tokenAsked(terms, network, context) ?? configured ?? network?.usdc;
   return unitsOf(token ?? { name: "USDC", decimals: 6 });
 }
 
-/** The mistakes of an offer of something that is not settled here at all. */
+/** Mistakes that mean this facilitator does not settle such offers at all. */
 const ofOtherKinds: ReadonlySet<string> = new Set<MistakeId>([
   ...(["unknown-scheme", "unknown-network", "wrong-version"] as const),
   ...(["wrong-asset", "pay-to-not-accepted", "other-tier"] as const),
@@ -491,7 +491,7 @@ function explainChallenge(
     ];
   });
   const isOther = (findings: readonly Finding[]) => findings.some(({ mistake }) => ofOtherKinds.has(mistake));
-  // Of a single offer, what is wrong with it says the same.
+  // For a single offer, its own findings already say so.
   const none = each.length !== 1 && each.every(isOther);
   return [...(none ? [finding("nothing-accepted", "accepts")] : []), ...each.flat()];
 }

@@ -16,15 +16,15 @@ import {
 import { explanationOf } from "./explanations.ts";
 import { namesIn, readInput } from "./read-input.ts";
 
-/** `isUnsettled`: valid, and no settle was asked for. */
+/** `isUnsettled`: found valid, but no settle request came. */
 type Decided = { isUnsettled: boolean; isSettled: boolean };
 
-/** Finds what went wrong between client and shop, where the proxy of `up --shop` saw it; nothing where none did. */
+/** Finds problems between client and shop if the proxy of `up --shop` saw the exchange; otherwise returns nothing. */
 export function explainAtShop(record: PaymentRecord, decided: Decided, deployment: Deployment): Finding[] {
   const seen = seenAtShop(record);
   if (seen?.ended === undefined) return [];
   const { sent, ended } = seen;
-  // The times of a payment are the facilitator's to judge.
+  // Judging a payment's times is up to the facilitator.
   const context = { ...deployment, now: undefined };
   const { shop, fate, problem, answer } = ended;
   if (answer === undefined) {
@@ -32,17 +32,17 @@ export function explainAtShop(record: PaymentRecord, decided: Decided, deploymen
     return sent === undefined ? [] : [finding("answer-lost", "")];
   }
   if (sent === undefined) {
-    // The request that it answers may be forgotten.
+    // The `sent` entry of this request may have been dropped.
     if (ended.isPaid) return [];
     const { origin } = new URL(shop);
-    // A shop that names its own address is right: its buyers reach it without the proxy.
+    // A shop may name its own address: its buyers reach it without the proxy.
     return explainShop(readable(answer), ended.url, context).filter(
       ({ mistake, got }) => mistake !== "resource-differs" || got?.includes(origin) !== true,
     );
   }
   const isUnasked = !seen.isAsked && !record.mayBeAsked;
   if (answer.status < 400) {
-    // A redirect is no goods yet.
+    // A redirect delivers nothing yet.
     if (answer.status >= 300) return [];
     const found = receiptOf(seen, answer, context);
     return isUnasked ? [unasked(`${answer.status}`, "served"), ...found] : found;
@@ -73,7 +73,7 @@ export function explainAtShop(record: PaymentRecord, decided: Decided, deploymen
     : [];
 }
 
-/** Advice on a payment that the shop served or refused without the facilitator. */
+/** Advice on a payment that the shop served or refused without asking the facilitator. */
 const adviceOnUnasked = {
   served: "If the shop sells this, let it verify and settle the payment before it serves.",
   refused:
@@ -85,7 +85,7 @@ function unasked(got: string, did: "served" | "refused"): Finding {
   return { ...finding("never-asked", "", { got, fix: adviceOnUnasked[did] }), title };
 }
 
-/** Finds what is wrong with the receipt of goods. */
+/** Finds problems in the receipt that came with the goods. */
 function receiptOf(
   { sent }: SeenAtShop,
   answer: Answer,
@@ -105,7 +105,7 @@ type Answer = NonNullable<ShopEnd["answer"]>;
 
 const readable = ({ headers, body }: Answer): ShopAnswer => ({ headers: new Headers(headers), body });
 
-/** The requests to the shop, with the values of their headers decoded; without signatures. */
+/** The requests to the shop with their headers decoded, without signatures. */
 export function exchangesOf({ entries }: PaymentRecord): ExchangeView[] {
   const seen = entries.filter((entry) => entry.kind === "shop");
   const ids = [...new Set(seen.map(({ requestId }) => requestId))];

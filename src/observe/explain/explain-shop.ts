@@ -10,22 +10,22 @@ import { isLoopbackUrl } from "../../util/loopback.ts";
 import { findSlip, mostTyposOf, showValue } from "../../util/text.ts";
 import { type ExplainContext, explain } from "./explain-input.ts";
 
-/** The answer of a shop to a request without a payment. */
+/** A shop's response to a request without a payment. */
 export type ShopAnswer = { headers: Headers; body: string };
 
-/** A challenge of a 402. */
+/** A challenge in a 402 response. */
 export type ShopChallenge = {
-  /** The part of the answer that has it. */
+  /** The part of the response that contains it. */
   place: "PAYMENT-REQUIRED" | "body";
   x402Version: 1 | 2;
   accepts: readonly unknown[];
   value: Record<string, unknown>;
 };
 
-/** What is wrong with an offer of a shop. `isMinor`: payments for it may still be good. */
+/** A problem with a shop's offer. `isMinor`: payments for it may still be good. */
 export type ShopFinding = Finding & { isMinor: boolean };
 
-/** Reads a header that should be base64 of JSON. `value` is undefined if it is neither. */
+/** Reads a header that should be JSON in base64. `value` is undefined if nothing could be decoded. */
 export function readHeaderValue(text: string, at: string): { value: unknown; findings: Finding[] } {
   const bare = text.trim();
   const raw = unlessTooDeep(parseJson(bare));
@@ -40,7 +40,7 @@ export function readHeaderValue(text: string, at: string): { value: unknown; fin
   return { value: undefined, findings: [finding("not-json", at, { got: showValue(bare) })] };
 }
 
-/** Reads the challenges of a 402: that of version 2 in its header, and that of version 1 in its body. Never throws. */
+/** Reads the challenges of a 402: version 2 in its header, version 1 in its body. Never throws. */
 export function readChallenges({ headers, body }: ShopAnswer): {
   challenges: readonly ShopChallenge[];
   findings: readonly Finding[];
@@ -48,7 +48,7 @@ export function readChallenges({ headers, body }: ShopAnswer): {
   const header = headers.get("payment-required");
   const inHeader = header === null ? undefined : readHeaderValue(header, "PAYMENT-REQUIRED");
   const inBody = unlessTooDeep(parseJson(body));
-  // A shop of version 2 may repeat its challenge in the body, for people.
+  // A version 2 shop may repeat its challenge in the body, for people.
   const isRepeated = header !== null && membersOf(inBody).x402Version !== 1;
   const read = [
     ...(inHeader?.value === undefined ? [] : [readChallenge(inHeader.value, "PAYMENT-REQUIRED")]),
@@ -62,7 +62,7 @@ export function readChallenges({ headers, body }: ShopAnswer): {
   };
 }
 
-/** No shop has more offers; those beyond are not looked at. */
+/** No real shop has more offers; the rest is ignored. */
 const mostOffers = 1_000;
 
 function readChallenge(
@@ -92,7 +92,7 @@ function readChallenge(
   return { challenge: { place, x402Version, accepts: accepts.slice(0, mostOffers), value }, findings };
 }
 
-/** Finds what is wrong with a challenge: with its offers on known networks, and with the URL that it names. */
+/** Finds problems in a challenge: in its offers on known networks, and in the resource URL that it names. */
 export function explainOffers(
   { place, x402Version, accepts, value }: ShopChallenge,
   url: string,
@@ -118,7 +118,7 @@ export function explainOffers(
   return [...found, ...resources.slice(0, 1)];
 }
 
-/** All findings about a shop's 402, worst first. */
+/** Finds all problems in a shop's 402, worst first. */
 export function explainShop(answer: ShopAnswer, url: string, context: ExplainContext): Finding[] {
   const { challenges, findings } = readChallenges(answer);
   const hidden = hiddenHeaders(answer.headers, challenges);
@@ -129,13 +129,13 @@ export function explainShop(answer: ShopAnswer, url: string, context: ExplainCon
   ]);
 }
 
-/** The names in a header that lists names, in lower case; undefined for one that allows all. */
+/** The names in a header that lists names, in lower case; undefined if the header is `*`. */
 export function namesInHeader(headers: Headers, header: string): readonly string[] | undefined {
   const text = headers.get(header) ?? "";
   return text.trim() === "*" ? undefined : text.toLowerCase().split(/\s*,\s*/);
 }
 
-/** The headers of x402 that pages of other origins, where the 402 lets them in, cannot read. */
+/** The x402 headers that pages from other origins cannot read although the 402 allows those origins. */
 export function hiddenHeaders(headers: Headers, challenges: readonly ShopChallenge[]): readonly string[] {
   if (!headers.has("access-control-allow-origin")) return [];
   const exposed = namesInHeader(headers, "access-control-expose-headers");
@@ -145,7 +145,7 @@ export function hiddenHeaders(headers: Headers, challenges: readonly ShopChallen
   return [...new Set(due)].filter((name) => exposed?.includes(name.toLowerCase()) === false);
 }
 
-/** The most that x402-fetch, the client of version 1, pays by default. */
+/** The most that x402-fetch, the version 1 client, pays by default, in USDC's smallest unit. */
 const usualLimit = 100_000n;
 
 function explainLimits(
@@ -165,13 +165,13 @@ function explainLimits(
   });
 }
 
-/** Returns true if a shop answered a payment with what it answers without one. */
+/** True if a shop answered a paid request exactly as it does an unpaid one. */
 export function saysTheSame(before: readonly ShopChallenge[], again: readonly ShopChallenge[]): boolean {
   const errors = (challenges: readonly ShopChallenge[]) => challenges.map(({ value }) => value.error ?? null);
   return again.length > 0 && isDeepStrictEqual(errors(before), errors(again));
 }
 
-/** Returns true for an offer on a network of which nothing is known here. A slip of a known name is no such network. */
+/** True for an offer on a network that is unknown here. A misspelled known name does not count. */
 export function isForeign(entry: unknown, x402Version: 1 | 2, networks: NetworkRegistry): boolean {
   const { network } = membersOf(entry);
   if (typeof network !== "string" || networks.find(network, 1) || networks.find(network, 2)) return false;
@@ -180,24 +180,24 @@ export function isForeign(entry: unknown, x402Version: 1 | 2, networks: NetworkR
   return isName && findSlip(network, networks.names, mostTyposOf(network)) === undefined;
 }
 
-/** Returns true for what keeps buyers from paying a shop, whoever settles. */
+/** True for a mistake that keeps buyers from paying a shop, whichever facilitator settles. */
 export function keepsFromPaying({ mistake, got }: { mistake: string; got: string | null }): boolean {
   return (
     isCause({ mistake }) && !(isMistakeId(mistake) && isMinor({ mistake, ...(got !== null && { got }) }))
   );
 }
 
-/** Another facilitator than this one may settle it: its schemes, tokens and contracts are not known. */
+/** True if another facilitator might settle it: its schemes, tokens and contracts are not known here. */
 function isMinor({ mistake, got }: Pick<Finding, "mistake" | "got">): boolean {
   const isOther = mistake === "unknown-scheme" || mistake === "permit-facilitator";
   return isOther || (mistake === "wrong-asset" && isAddress(got));
 }
 
-/** The part of a URL that names a resource, without its query. */
+/** A URL without its query. */
 function addressOf(text: string): string {
   const url = URL.parse(text);
   if (url === null) return text;
-  // Frameworks write the names of this machine as they like.
+  // Frameworks differ in how they write the loopback host.
   if (isLoopbackUrl(text)) url.hostname = "127.0.0.1";
   return `${url.origin}${url.pathname}`;
 }

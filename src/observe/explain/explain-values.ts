@@ -7,11 +7,11 @@ import { boundsOf } from "../../protocol/signed-payment.ts";
 import { explainTimeout } from "./explain-exchange.ts";
 
 /**
- * The finding for a payment that is refused for its times.
+ * The finding for a payment refused because of its times.
  *
- * @param now unix seconds
- * @param clock the name of the clock that `now` is from, if messages are to name it
- * @param place that of the shop's terms, whose maxTimeoutSeconds buyers sign by
+ * @param now Unix seconds
+ * @param clock the name of the clock that `now` comes from, if messages should name it
+ * @param place the path of the shop's terms; buyers sign by their maxTimeoutSeconds
  */
 export function explainWindow(
   refusal: Invalid,
@@ -28,12 +28,12 @@ export function explainWindow(
   }
   const got = `${formatMoment(time, now)}${clock === undefined ? "" : ` by ${clock}`}`;
   if (isStart) {
-    // Where a bound is in the window itself, it is one second nearer.
+    // If the window includes its bounds, the start may also equal `now`.
     const expected = `before ${formatMoment(words.includesBounds ? now + 1n : now, now)}`;
     return finding("not-valid-yet", at, { situation, got, expected });
   }
   const isExpired = situation === "expired";
-  // Where the shop offers such a time, its buyers sign for it.
+  // Buyers sign by the shop's maxTimeoutSeconds, so if that explains the time, report it instead.
   const { maxTimeoutSeconds: seconds } = requirements;
   const isShort = seconds !== undefined && seconds <= Number(expiryMarginSeconds);
   const [ofShop] = isExpired === isShort ? explainTimeout(`${place}.maxTimeoutSeconds`, seconds) : [];
@@ -45,7 +45,7 @@ export function explainWindow(
     : finding("valid-too-long", at, { situation, got, expected: most });
 }
 
-/** Returns true if a payment is refused because it is not valid yet. */
+/** True if a payment is refused because it is not valid yet. */
 export function isOfStart({ situation }: Invalid): boolean {
   return situation === "not_valid_yet" || situation === "never_valid";
 }

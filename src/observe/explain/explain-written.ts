@@ -5,26 +5,28 @@ import { unitsOf } from "../../protocol/token-units.ts";
 import { faults, isRecord, parseUint256 } from "../../protocol/wire-values.ts";
 import { findSlip, mostTyposOf } from "../../util/text.ts";
 
-/* Says how a value that cannot be read was written, and how it is written right. Every advice names what was found in it. */
+/*
+ * Explains how to write an unreadable value correctly. Every piece of advice names what was found.
+ */
 
 /** A member that cannot be read. */
 export type Written = {
-  /** Its path, and its value. */
+  /** Its path. */
   at: string;
   value: unknown;
-  /** The problem with it, as the reader says it. */
+  /** The problem, as worded by the reader. */
   problem: string;
   version: X402Version;
-  /** The members beside it. */
+  /** The sibling members. */
   beside: Readonly<Record<string, unknown>>;
-  /** The network that is paid on, if it could be read. */
+  /** The network of the payment, if it could be read. */
   network: Network | undefined;
 };
 
-/** How it should be written. */
+/** The correct form of the value, and how to get there. */
 type Rewritten = { got?: string; expected?: string; fix: string };
 
-/** The right writing of a member that cannot be read; undefined if its value does not show what was meant. */
+/** Finds the correct form of an unreadable member; undefined if its value does not show what was meant. */
 export function rewrite(written: Written): Rewritten | undefined {
   const { value, problem, at } = written;
   if (value === undefined) return renamedMember(at, written.version, written.beside);
@@ -35,10 +37,10 @@ export function rewrite(written: Written): Rewritten | undefined {
   return isText && /\.(nonce|signature)$/.test(at) ? rewriteBytes(`${value}`, at) : undefined;
 }
 
-/** The name that version 2 gives to a member of version 1. */
+/** Version 1's names of members that version 2 renamed. */
 const namesOfVersion2: Readonly<Record<string, string>> = { amount: "maxAmountRequired" };
 
-/** A missing member that is there by another name. */
+/** Finds a missing member that is present under another name. */
 export function renamedMember(
   at: string,
   version: X402Version,
@@ -68,7 +70,7 @@ export function renamedMember(
     : { got: other, expected: name, fix: `Write ${name} in place of ${other}.` };
 }
 
-/** Splits a value from the quotes, line breaks and spaces around it. */
+/** Separates a value from the quotes, line breaks and spaces around it. */
 function wrapping(text: string): { bare: string; around: string } {
   const bare = text.replaceAll(/^[\s"'`]+|[\s"'`]+$/g, "");
   const around = text.replace(bare, "");
@@ -90,7 +92,7 @@ function rewriteAddress(text: string, { at, network }: Written): Rewritten | und
     return { expected: bare.replace("0X", "0x"), fix: "Begin it with 0x: the X of 0X is a capital." };
   }
   if (isAddress(`0x${bare}`)) return { expected: `0x${bare}`, fix: "Begin it with 0x." };
-  // The service shows what may be a key with most of its digits masked.
+  // The service masks most digits of anything that may be a key.
   if (/^(0x)?[0-9a-f•]{64}$/i.test(bare)) {
     return {
       got: "64 digits, as a private key or a hash has",
@@ -108,7 +110,7 @@ function rewriteAddress(text: string, { at, network }: Written): Rewritten | und
     : undefined;
 }
 
-/** The largest number in hexadecimal or with an exponent that is taken for an amount or a time, in digits. */
+/** A number in hexadecimal with more characters than this is not taken for an amount or a time. */
 const mostDigits = 20;
 
 function rewriteNumber(value: unknown, at: string): Rewritten | undefined {
@@ -125,7 +127,7 @@ function rewriteNumber(value: unknown, at: string): Rewritten | undefined {
     : { expected: `"${meant}"`, fix: `Write decimal digits alone, "${meant}"; this has ${what}.` };
 }
 
-/** Names what a text has besides digits, and gives the digits that it stands for. */
+/** Names the non-digits in a text, and returns the digits that it stands for. */
 function digitsIn(text: string, at: string): readonly [string, string | undefined] {
   if (/^0x[0-9a-f]+$/i.test(text) && text.length <= mostDigits)
     return ["hexadecimal digits", `${BigInt(text)}`];
@@ -161,7 +163,7 @@ function joined({ r, s, v }: Readonly<Record<string, unknown>>): Rewritten | und
       };
 }
 
-/** The network that is meant by a name or a number that is none, as a version writes it. */
+/** The network meant by an unknown name or number, as the given version writes it; undefined if none is close. */
 export function networkMeant(
   value: unknown,
   version: X402Version,

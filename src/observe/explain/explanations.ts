@@ -29,58 +29,58 @@ import { type ExplainContext, explain } from "./explain-input.ts";
 
 /** A mistake in a payment, and its fix. */
 export type RefusalExplanation = {
-  /** One of `mistakes`, or else the reason of the refusal. */
+  /** One of `mistakes`, otherwise the reason of the refusal. */
   mistake: string;
-  /** The situation of the catalogue that it causes or is, where that is one. */
+  /** The catalogue situation that it causes or is, if any. */
   situation: string | null;
   title: string;
-  /** Where it is, such as `authorization.validBefore`; empty for the whole payment. */
+  /** The path of the field, such as `authorization.validBefore`; empty for the whole payment. */
   at: string;
   got: string | null;
   expected: string | null;
   why: string;
   fix: string;
-  /** Where to read on; see {@link errorsSection}. */
+  /** Where to read more; see {@link errorsSection}. */
   more: string;
 };
 
-/** A refused verify or settle: why, and the payment, where it could be read. */
+/** A refused verify or settle: the reason, and the payment if it could be read. */
 export type RefusedRequest = {
   reason: string | undefined;
   message: string | undefined;
-  /** One of the catalogue; undefined where only the reason is known. */
+  /** A catalogue situation; undefined if only the reason is known. */
   situation?: string | undefined;
-  /** The chain's time that the payment's own was compared with, unix seconds. */
+  /** The chain's time that the payment's own times were compared with, in Unix seconds. */
   chainTime?: Invalid["chainTime"];
   request: PaymentRequest | undefined;
-  /** The body that it was read of, where that is known; otherwise one is made of it. */
+  /** The body that the payment was read from, if known; otherwise a body is built from `request`. */
   body?: string | undefined;
-  /** The whole body where no payment could be read of it, with its secrets masked. */
+  /** The whole body, with its secrets masked, if no payment could be read from it. */
   received?: string | undefined;
-  /** The time of the request, in unix milliseconds. */
+  /** The time of the request, in Unix milliseconds. */
   at: number;
 };
 
 /**
- * Since when chains have another time than this machine: since their start, as with a seed; or since it was moved, which a reset
- * undoes. Undefined where they have the same.
+ * Why the chains' time differs from this machine's: they started that way, as with a seed, or it was moved later,
+ * which a reset undoes. Undefined if the times are the same.
  */
 export type OwnClockSince = "started" | "moved" | undefined;
 
-/** The context that refusals are explained with. */
+/** The context for explaining refusals. */
 export type RefusalContext = Deployment & {
-  /** Since when the chains have another time than this machine. */
+  /** Returns why the chains' time differs from this machine's. */
   ownClockSince?: (() => OwnClockSince) | undefined;
-  /** True if commands may act on local chains: not at a mock, which has none. */
+  /** True if commands can act on local chains; false for a mock, which has none. */
   hasChains?: boolean | undefined;
 };
 
-/** Returns true if the payment was refused when its signature and times were right, or did not matter any more. */
+/** True if the payment was refused after its signature and times were found good, or no longer mattered. */
 const isBeyondTimes = (refused: RefusedRequest) => isDecidedBy(refused, "state", "ledger");
 
 /**
- * The time to judge a payment's own times by, unix seconds: the chain's where it was asked, else this machine's where that may
- * stand for it.
+ * The time to judge a payment's own times by, in Unix seconds: the chain's if it was read, else this machine's;
+ * undefined if the two clocks differ on purpose or the times no longer matter.
  */
 function timeOf(refused: RefusedRequest, { ownClockSince }: RefusalContext): bigint | undefined {
   const { chainTime, at } = refused;
@@ -89,17 +89,17 @@ function timeOf(refused: RefusedRequest, { ownClockSince }: RefusalContext): big
   return isUnknown ? undefined : BigInt(Math.floor(at / 1000));
 }
 
-/** From so many seconds on, the times of two clocks differ by more than blocks and requests take. */
+/** In seconds. A larger difference between two clocks cannot come from block times and request durations. */
 const clocksDiffer = 60;
 
-/** How far the chain's clock is from this machine's, by which clients mostly sign; undefined where they agree. */
+/** How far the chain's clock is from this machine's, by which most clients sign; undefined if they agree. */
 function oddClock(now: bigint, at: number): string | undefined {
   const ahead = Number(now) - Math.floor(at / 1_000);
   if (Math.abs(ahead) < clocksDiffer) return undefined;
   return `${Math.abs(ahead)} s ${ahead > 0 ? "ahead of" : "behind"} this machine's`;
 }
 
-/** The problem with a payment's times, with what to do about the clock that they were compared with. */
+/** Adds to the fix for a payment's times what to do about a chain clock that is off. */
 function withClock(
   one: RefusalExplanation,
   odd: string | undefined,
@@ -118,16 +118,18 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   const { reason, situation, chainTime, request } = refused;
   const now = timeOf(refused, context);
   const isByCode = isDecidedBy({ situation }, "code");
-  // The chain's time is asked for a payment whose signature has held; a wallet that refuses one has decided itself.
+  // The chain's time is only read after the signature was found good; a refusal by a wallet contract is the wallet's
+  // own decision.
   const signatureHeld = isBeyondTimes(refused) || chainTime !== undefined || isByCode;
   const odd = now === undefined ? undefined : oddClock(now, refused.at);
   const clock = odd && `the chain's clock, which is ${odd}`;
   const mistakes = findMistakes(bodyText(refused, context), { ...context, now, clock, signatureHeld }).map(
     (one) => withClock(one, odd, context),
   );
-  // A facilitator may be configured to settle payments of nothing.
+  // A facilitator may be configured to settle payments of zero.
   const isZeroRefused = reason === "invalid_payment_requirements";
-  // The answer knows verify's own refusal best: it may sponsor no approvals, and accept an expired one that is not needed.
+  // Trust the response for verify's own refusals: the service may sponsor no approvals, or accept an expired one that
+  // is not needed.
   const found = [
     ...undeployedWallet(refused),
     ...mistakes.filter(
@@ -135,9 +137,9 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
         (isMistakeId(mistake) || isChannelReason(mistake)) && (mistake !== "amount-zero" || isZeroRefused),
     ),
   ];
-  // A body that was refused unread may hold mistakes besides.
+  // A body that was refused unread may contain more mistakes.
   const isUnread = request === undefined && reason !== undefined && isProblem(reason);
-  // What is only worth a look is no cause.
+  // A finding that is only worth a look does not explain the refusal.
   const isAllSaid = found.some(isCause) && !isUnread && !isByCode;
   if (reason === undefined || isAllSaid) return found;
   const ofReason = explanationOfReason({ ...refused, reason });
@@ -145,7 +147,7 @@ export function explainRefusal(refused: RefusedRequest, context: RefusalContext)
   return [hasChains ? ofReason : { ...ofReason, fix: withoutLocal(ofReason.fix) }, ...found];
 }
 
-/** A signature that only a wallet contract can have made, refused because there is none at the payer's address. */
+/** Explains a signature that only a wallet contract can make, refused because the payer's address has no code. */
 function undeployedWallet({ situation, request }: RefusedRequest): RefusalExplanation[] {
   if (situation !== "signature_wrong" || request === undefined) return [];
   const { signature, payer } = request.payment;
@@ -162,7 +164,7 @@ function undeployedWallet({ situation, request }: RefusedRequest): RefusalExplan
   ];
 }
 
-/** The text about a refusal that nothing in the payment explains. `at` is what it is about, where that is one member. */
+/** Explains a refusal by its reason. `at` is the path of the field it is about, if it is a single one. */
 export function explanationOfReason(
   { reason, message, situation }: Pick<RefusedRequest, "message" | "situation"> & { reason: string },
   at = "",
@@ -185,13 +187,13 @@ export function explanationOfReason(
   };
 }
 
-/** The text about a payment whose answer was lost. `ledger`: what is known of its settlement. */
+/** Explains a payment whose response was lost. `ledger` is the state of its settlement, if known. */
 export function explainLostAnswer(ledger: string | null): RefusalExplanation {
   const got = ledger === null ? {} : { got: `the ledger says: ${ledger}` };
   return explanationOf(finding("answer-lost", "", got));
 }
 
-/** The body of a verify or settle for this payment, in the full form of its version; empty of a method that is not written here. */
+/** Builds the verify or settle body for this payment, in the full form of its version; empty for an unknown payment method. */
 export function requestBodyOf(
   request: PaymentRequest,
   { contracts, tokens }: Deployment,
@@ -222,12 +224,12 @@ function bodyText({ request, body, received }: RefusedRequest, context: Deployme
 function findMistakes(body: string | undefined, context: ExplainContext): RefusalExplanation[] {
   if (body === undefined) return [];
   const { kind, findings } = explain(body, context);
-  // What is no request at all is explained better by the answer.
+  // A text that is not a request is better explained by the response.
   if (kind !== "request") return [];
   return findings.filter(({ got = "" }) => !isMasked(got)).map(explanationOf);
 }
 
-/** A finding with what is said of every mistake of its kind. */
+/** Completes a finding with the texts shared by all mistakes of its kind. */
 export function explanationOf(found: Finding): RefusalExplanation {
   const { mistake, at, got, expected, fix, reason = mistake } = found;
   const known: Pick<Mistake, "situation" | "title" | "why"> = isMistakeId(mistake)
@@ -238,10 +240,12 @@ export function explanationOf(found: Finding): RefusalExplanation {
   return { mistake, situation, title, at, got: got ?? null, expected: expected ?? null, why, fix, more };
 }
 
-/** The questions that a chain was asked about a payment: whether its authorization was used, or also whether the payer can pay. */
+/**
+ * The chain reads that were made for a payment: none, whether its authorization was used, or also whether the payer can pay.
+ */
 export type KnownOfChain = "nothing" | "use" | "state";
 
-/** All that is wrong with something, as text for a terminal. */
+/** Renders all explanations as text for a terminal. */
 export function formatExplanations(
   explanations: readonly RefusalExplanation[],
   { kind, says, known = "nothing" }: Omit<Explanation, "findings"> & { known?: KnownOfChain },
@@ -258,7 +262,7 @@ export function formatExplanations(
   ].join("\n");
 }
 
-/** Lines for a terminal about one mistake: its title, and what is known of it below, indented. */
+/** Renders one mistake as lines for a terminal: its title, then its indented facts. */
 export function describeMistake(
   { title, at, got, expected, why, fix, more }: RefusalExplanation,
   indent: string,
@@ -272,7 +276,7 @@ export function describeMistake(
   ].map(escapeControls);
 }
 
-/** A section of the package's own guide under the name that the file has here; empty where it has none. */
+/** The section of the package's error guide, by the file's path on this machine; empty if the file is missing. */
 function whereToRead(more: string): string {
   if (!more.startsWith(errorsFile)) return more;
   const file = shownPackageFile(errorsFile);

@@ -10,7 +10,7 @@ import { explainClientError } from "./explain-client-error.ts";
 
 /** The text to explain, as far as it could be read. */
 export type Input =
-  /** `x402Version`: the one beside the payment, which may be left out. `whole`: the body as it came. */
+  /** `x402Version`: the optional one beside the payment. `whole`: the body as received. */
   | {
       kind: "request";
       payload: unknown;
@@ -25,8 +25,8 @@ export type Input =
 export type InputReading = { input: Input | undefined; findings: Finding[] };
 
 /**
- * Detects the kind of a text: a body of verify or settle, a payment header, a 402 challenge (its body or the header
- * PAYMENT-REQUIRED), or a facilitator's answer; as JSON, as base64 of it, or as an HTTP answer with it. Never throws.
+ * Detects the kind of a text: a verify or settle body, a payment header, a 402 challenge (its body or its PAYMENT-REQUIRED
+ * header), or a facilitator's answer. Accepts JSON, JSON in base64, and an HTTP response that contains either. Never throws.
  */
 export function readInput(text: string): InputReading {
   const findings: Finding[] = [];
@@ -44,7 +44,7 @@ export function readInput(text: string): InputReading {
   }
   if (value === undefined) return { input: undefined, findings: [explainClientError(text) ?? notJson(bare)] };
   if (typeof value === "string") {
-    // A header in quotes, or a body that was written as JSON twice.
+    // A header in quotes, or a body that was JSON-encoded twice.
     const inner = parseJson(value);
     if (isRecord(inner)) findings.push(finding("text-of-json", "", quote(bare)));
     value = inner ?? parseJson(decodeBase64(value) ?? "");
@@ -54,7 +54,7 @@ export function readInput(text: string): InputReading {
   return { input, findings };
 }
 
-/** The header of a payment, or else the body, of an answer as `curl -i` prints it; any other text as it is. */
+/** From a response printed by `curl -i`, takes the payment header, otherwise the body. Returns any other text unchanged. */
 function withoutHttp(text: string): string {
   if (!/^HTTP\/\d/.test(text)) return text;
   const [head = "", ...body] = text.split(/\r?\n\r?\n/);
@@ -62,7 +62,7 @@ function withoutHttp(text: string): string {
   return named?.[1] ?? body.join("\n\n").trim();
 }
 
-/** Where a text stops being JSON, if that is what it was to be. */
+/** Reports where a text that starts like JSON stops being JSON. */
 function notJson(text: string): Finding {
   const problem = /^[{[]/.test(text) ? findJsonProblem(text) : undefined;
   if (problem === undefined) return finding("not-json", "", quote(text));
@@ -70,7 +70,7 @@ function notJson(text: string): Finding {
   return finding("not-json", `line ${line}, column ${column}`, { got: found });
 }
 
-/** A body with one of them is meant for a facilitator: by its names, those that Python writes, or that of the first version. */
+/** A body with one of these is for a facilitator: current names, their Python spelling, an older name. */
 const requestMembers = [
   "paymentPayload",
   "paymentRequirements",
@@ -103,7 +103,7 @@ function classify(value: unknown, findings: Finding[]): Input | undefined {
   return undefined;
 }
 
-/** Decodes base64 or base64url; undefined if it is neither. */
+/** Decodes base64 or base64url; undefined if the text is neither. */
 function decodeBase64(text: string): string | undefined {
   const bare = text.trim().replace(/^"|"$/g, "");
   if (!/^[A-Za-z0-9+/_-]{8,}={0,2}$/.test(bare)) return undefined;
@@ -114,14 +114,14 @@ function quote(text: string): { got: string } {
   return { got: text.length > 60 ? `${text.slice(0, 60)}…` : text };
 }
 
-/** The members of a payment that a text names, whether or not it is one. */
+/** The facts about a payment that a text names, even if the payment is malformed. */
 export type PaymentNames = {
-  /** In either version's words; undefined where it names none that is known. */
+  /** Found by its name in either version; undefined if the text names no known network. */
   network: Network | undefined;
   payer: Address | undefined;
-  /** In the token's smallest unit; undefined where it cannot be read. */
+  /** In the token's smallest unit; undefined if it cannot be read. */
   value: bigint | undefined;
-  /** Of the requirements, then of what a payment of version 2 accepts. */
+  /** The token of the requirements, then the one in a version 2 payment's `accepted`. */
   assets: readonly Address[];
 };
 
@@ -129,17 +129,17 @@ export type PaymentNames = {
 export type NamedPayment = {
   network: Network;
   payer: Address;
-  /** As the ledger has it. */
+  /** As stored in the ledger. */
   nonce: Hex;
   /** The contract that keeps the nonce; undefined if the token does. */
   nonceSpace: Address | undefined;
-  /** In the token's smallest unit; undefined where it cannot be read. */
+  /** In the token's smallest unit; undefined if it cannot be read. */
   value: bigint | undefined;
-  /** The token that it names, and else the network's own. */
+  /** The tokens it names, otherwise the network's USDC. */
   assets: readonly [Address, ...Address[]];
 };
 
-/** Reads the names in a request body or a payment header; undefined for anything else. */
+/** Reads the facts that a request body or payment header names; undefined for anything else. */
 export function namesIn(input: Input | undefined, networks: NetworkRegistry): PaymentNames | undefined {
   if (input === undefined || !("payload" in input)) return undefined;
   const payload = membersOf(input.payload);
@@ -155,7 +155,7 @@ export function namesIn(input: Input | undefined, networks: NetworkRegistry): Pa
   };
 }
 
-/** Reads the identity of the payment in a request body or a payment header; undefined where it cannot be read. */
+/** Reads the identity of the payment in a request body or payment header; undefined if it cannot be read. */
 export function namedPayment(input: Input | undefined, networks: NetworkRegistry): NamedPayment | undefined {
   const { network, payer, value, assets = [] } = namesIn(input, networks) ?? {};
   const { nonce, nonceSpace } = signedIn(input);
@@ -164,7 +164,7 @@ export function namedPayment(input: Input | undefined, networks: NetworkRegistry
   return { network, payer, nonce, nonceSpace, value, assets: [first, ...others] };
 }
 
-/** The names of a payment in what was signed. */
+/** Reads the payer, value and nonce from the signed part of a payment. */
 function signedIn(input: Input | undefined) {
   const payload = input !== undefined && "payload" in input ? membersOf(input.payload).payload : undefined;
   const { member, nameOf } = halfOfPayload(payload);

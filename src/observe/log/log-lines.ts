@@ -2,7 +2,7 @@ import { z } from "zod";
 import { parseJson } from "../../util/json.ts";
 import { escapeControls, escapeControlsInText } from "../../util/text.ts";
 
-/** An error as pino writes it; see logging/logger.ts. */
+/** An error as pino writes it; see log/logger.ts. */
 const describedError = z.object({
   message: z.string(),
   hints: z.array(z.string()).default([]),
@@ -16,7 +16,7 @@ const logLine = z.looseObject({
   err: describedError.optional(),
 });
 
-/** Fields for collected logs, which a person at a terminal does not need. */
+/** Fields for log collectors, of no use to a person at a terminal. */
 const uninteresting = ["level", "time", "msg", "err", "pid", "hostname", "reqId"];
 
 const levels: Readonly<Record<number, string>> = {
@@ -28,7 +28,7 @@ const levels: Readonly<Record<number, string>> = {
   60: "fatal",
 };
 
-/** A line of the service's log for a person: time of day, level, what happened, and the rest as `name=value`. */
+/** Renders a line of the service's log for a person: time of day, level, message, and the rest as `name=value`. */
 export function renderLogLine(json: string): string {
   const parsed = logLine.safeParse(parseJson(json));
   if (!parsed.success) return escapeControlsInText(json.trimEnd());
@@ -42,18 +42,18 @@ export function renderLogLine(json: string): string {
       [at, levels[level] ?? String(level), msg, ...details].join(" "),
       ...(err === undefined ? [] : [`because: ${err.message}`, ...err.hints, ...stackOf(level, err.stack)]),
     ]
-      // Fields and errors may hold what nodes and clients wrote.
+      // Fields and errors may quote nodes and clients.
       .map(escapeControls)
       .join("\n  ")
   );
 }
 
-/** Returns true if a line of the service's log is a warning. */
+/** True if a line of the service's log is a warning. */
 export function isWarning(json: string): boolean {
   return logLine.safeParse(parseJson(json)).data?.level === 40;
 }
 
-/** The stack is for unforeseen errors; others are explained by their hints. */
+/** Only unexpected errors show a stack; the hints explain the others. */
 function stackOf(level: number, stack: string | undefined): readonly string[] {
   return level < 50 || stack === undefined
     ? []

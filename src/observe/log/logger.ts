@@ -10,18 +10,18 @@ import {
 import { KitError, UndeterminedError } from "../../util/errors.ts";
 import { escapeControlsInText } from "../../util/text.ts";
 
-/** The logger interface for the parts of the service. */
+/** The logger interface used by the parts of the service. */
 export type ServiceLog = Pick<BaseLogger, "debug" | "info" | "warn" | "error">;
 
-/** Gives further fields of a line, by its own fields and by the id of its request. */
+/** Returns extra fields for a log line, given its own fields and a getter for its request id. */
 export type FieldsBeside = (fields: object, requestId: () => unknown) => object;
 
 /**
- * The service's logger: JSON lines without keys, signatures or RPC URLs, on stderr, so that stdout stays free for what commands
- * print. Headers and bodies are never logged; errors are reduced to names, codes, messages and hints, and a stack where they may be
- * bugs: "we could not tell" is foreseen. Since libraries put into their messages what they were given, every URL in them is cut to
- * its host-free scheme (RPC URLs carry provider keys), every API key to its id, and every hex string that is longer than a hash,
- * such as a signature or a signed transaction, to its beginning.
+ * The service's logger: JSON lines on stderr, so that stdout stays free for command output. Keys, signatures, RPC
+ * URLs, headers and bodies are never logged. Errors are reduced to name, code, message and hints, plus a stack if
+ * they may be bugs; an `UndeterminedError` is expected and gets none. Libraries quote their inputs in messages, so
+ * every URL is cut to its scheme (RPC URLs carry provider keys), every API key to its id, and every hex string longer
+ * than a hash (a signature, a signed transaction) to its first digits.
  */
 export function createLogger(
   level: string,
@@ -29,7 +29,7 @@ export function createLogger(
   fieldsBeside?: FieldsBeside,
 ): Logger {
   const serializers = { err: (error: unknown) => describeError(error) };
-  // JSON escapes the C0 characters alone, and the lines may be read at a terminal.
+  // JSON escapes only the C0 control characters, and the lines may be read in a terminal.
   const hooks = { streamWrite: escapeControlsInText };
   if (fieldsBeside === undefined) return pino({ level, serializers, hooks }, stream);
   const mixin = (fields: object, _level: number, line: Logger) =>
@@ -37,7 +37,7 @@ export function createLogger(
   return pino({ level, serializers, hooks, mixin }, stream);
 }
 
-/** Returns true if a line of this level would be written; if not, its fields need not be computed. */
+/** True if a line of this level would be written; if not, its fields need not be computed. */
 export function wouldLog(log: { level: string }, level: Level): boolean {
   return (levels.values[log.level] ?? Number.POSITIVE_INFINITY) <= (levels.values[level] ?? 0);
 }
@@ -49,7 +49,7 @@ type DescribedError = {
   hints?: readonly string[];
   stack?: string;
   cause?: DescribedError;
-  /** The parts of an AggregateError, which says nothing itself. */
+  /** The errors of an AggregateError, which has no message of its own. */
   errors?: readonly DescribedError[];
 };
 
@@ -75,7 +75,7 @@ function describeError(error: unknown, depth = 0, foreseen = false): DescribedEr
   };
 }
 
-/** Anything may be thrown, even an object that cannot be converted to a string. */
+/** Anything can be thrown, even an object that cannot be converted to a string. */
 function textOf(thrown: unknown): string {
   try {
     return String(thrown);

@@ -6,51 +6,48 @@ import { type MetricSources, observeSources } from "./sources.ts";
 export type EndedPayment = {
   operation: "verify" | "settle";
   outcome: PaymentOutcome;
-  /** Why it is not good, or not answered: one of the invalid reasons, or the name of a problem. */
+  /** An invalid reason or a problem name; undefined if the outcome is good. */
   reason: string | undefined;
-  /** Undefined when the body was not read. */
+  /** Undefined if the body was not read. */
   x402Version: 1 | 2 | undefined;
-  /** Undefined when the request names none that is known. */
+  /** Undefined if the request names no known network. */
   network: NetworkName | undefined;
-  /** How it is paid, `SignedPayment.method`; undefined when the body is not a well-formed payment. */
+  /** The payment method, `SignedPayment.method`; undefined if the body is not a well-formed payment. */
   method: string | undefined;
   seconds: number;
 };
 
-/** One HTTP request to a JSON-RPC endpoint that is over. */
+/** A finished HTTP request to a JSON-RPC endpoint. */
 export type RpcExchange = {
-  /** Which endpoint, by its place in the configuration. Never its URL, which may hold a key. */
+  /** The endpoint's position in the configuration. Never its URL, which may hold a key. */
   endpoint: string;
   purpose: string;
   durationMs: number;
-  /** The problem, in a word; undefined if the answer was used. */
+  /** The kind of error, in one word; undefined if the response was used. */
   error: string | undefined;
 };
 
 /**
- * Why the sponsor gives a payer nothing: more than is given at once, or on one day, or for the payments of one organization; or the
- * sponsor does not have it.
+ * Why the sponsor gave a payer no gas money: over the limit for one gift, for one day, or for one organization; or
+ * the sponsor lacks the coins.
  */
 export type GiftRefusal = "payment" | "day" | "organization" | "coins";
 
-/** Where the parts of the service count. Nothing here throws or waits. */
+/** Counters for the parts of the service. No method throws or waits. */
 export type Metrics = {
   payment(record: EndedPayment): void;
-  /** `route` as it was registered, never as it was asked for; undefined when there is none. */
+  /** `route` is the registered pattern, never the requested path; undefined if no route matched. */
   http(route: string | undefined, status: number): void;
   delivery(fate: DeliveryFate): void;
   /** Gas money that the sponsor gave to a payer, in wei. */
   gift(network: NetworkName, wei: bigint): void;
-  /** A payer's announcement that it withdraws from a channel. */
+  /** A payer announced a withdrawal from a channel. */
   withdrawal(network: NetworkName): void;
-  /** Gas money that the sponsor did not give. */
+  /** The sponsor refused to give gas money. */
   giftRefused(network: NetworkName, reason: GiftRefusal): void;
-  /**
-   * Counts what one network's RPC client does with its endpoints. `providers` are their hosts, in the order of the
-   * configuration.
-   */
+  /** Returns a counter for the RPC client of one network. `providers` are the endpoints' hosts, in configuration order. */
   rpc(network: NetworkName, providers: readonly string[]): { exchanged(exchange: RpcExchange): void };
-  /** Names sources; those named before stay. */
+  /** Adds sources; those added before stay. */
   observe(sources: Partial<MetricSources>): void;
 };
 
@@ -68,16 +65,16 @@ export const noMetrics: Metrics = {
   observe: nothing,
 };
 
-/** Seconds. Verify is a request to a node; settle waits for a block, as long as it is configured to. */
+/** In seconds. Verify takes a request to a node; settle waits for a block, for as long as configured. */
 const verifyBuckets = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const settleBuckets = [0.1, 0.25, 0.5, 1, 2, 3, 5, 8, 13, 21, 34, 55, 90];
 const rpcBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
- * Metrics for Prometheus. `metrics` goes to the parts of the service, `register` to what serves them; see
+ * Creates the Prometheus metrics. `metrics` goes to the parts of the service, `register` to the app that serves them; see
  * `createMetricsApp`.
  *
- * prom-client is loaded here and not at the top: it takes 0.3 s, which only a service with metrics should spend.
+ * prom-client is imported here and not at the top: loading takes 0.3 s, which only a service with metrics should spend.
  */
 export async function createMetrics(
   options: { now?: () => number } = {},
@@ -136,7 +133,7 @@ export async function createMetrics(
   return { metrics, register };
 }
 
-/** The service's own metrics, in `register`. */
+/** Defines the service's own metrics in `register`. */
 function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), register: Registry) {
   const registers = [register];
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[]) =>
@@ -229,9 +226,9 @@ function defineMetrics({ Counter, Histogram }: typeof import("prom-client"), reg
 }
 
 /**
- * Makes a function that lets the first `count` different values through and gives "other" for all that come later.
- * Every value of a label is a series that is kept for ever: if a set is larger than expected, the metrics get less exact
- * instead of filling the memory.
+ * Returns a function that passes the first `count` distinct values through and maps all later ones to "other". Every
+ * label value is a series that is kept forever: if there are more values than expected, the metrics should lose
+ * precision instead of filling the memory.
  */
 function capLabels(count: number): (value: string) => string {
   const known = new Set<string>();

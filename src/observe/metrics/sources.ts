@@ -4,29 +4,29 @@ import type { NetworkName } from "../../protocol/networks.ts";
 import { memoizeFor } from "../../util/cache.ts";
 import { withTimeout } from "../../util/waiting.ts";
 
-/** The open transactions of one operator of this process on one network. */
+/** The open transactions of one of this process's operators on one network. */
 export type LaneLoad = {
   network: NetworkName;
   operator: Address;
-  /** Transactions that no block is known to hold. */
+  /** Transactions not known to be in a block. */
   transactions: number;
-  /** Payments that wait for their turn, unsigned. */
+  /** Queued payments, not yet signed. */
   queued: number;
-  /** Transactions that a block held which has vanished from the chain, and that are not mined again yet. */
+  /** Transactions whose block was reorganized away and that have not been mined again. */
   vanished: number;
   /** Transactions in blocks that too few RPC endpoints confirm. */
   unconfirmed: number;
   unproven: number;
-  /** True if its operator has its role, gas money, and its signer, by the last inspection. */
+  /** True if the operator had its role, gas money and its signer at the last inspection. */
   canSend: boolean;
   isLow: boolean;
 };
 
-/** Settlements of one network whose outcome is not known, in the whole ledger. */
+/** Settlements on one network without an outcome, in the whole ledger. */
 export type PendingSettlements = {
   network: NetworkName;
   count: number;
-  /** Unix milliseconds at which the oldest was claimed; null when there is none. */
+  /** When the oldest was claimed, in Unix milliseconds; null if there is none. */
   oldestClaimedAt: number | null;
 };
 
@@ -35,40 +35,40 @@ export type OperatorFunds = {
   operator: Address;
   /** In wei. */
   balance: bigint;
-  /** The present cost limit of one settlement, in wei. */
+  /** The current cost limit of one settlement, in wei. */
   transactionCost: bigint;
 };
 
-/** Payments of one network that were submitted directly to the token, in the whole ledger, by how far their forwards are. */
+/** Payments on one network that were submitted directly to the token, in the whole ledger, by the state of their forwards. */
 export type DirectSubmissions = {
   network: NetworkName;
   state: "queued" | "sent" | "forwarded";
   count: number;
 };
 
-/** Gas money for approvals that was given on one network since the day (UTC) began, and the most that may be, in wei. */
+/** Gas money given for approvals on one network since the day (UTC) began, and its daily limit, in wei. */
 export type GiftsOfDay = { network: NetworkName; given: bigint; limit: bigint };
 
-/** The values that are looked up when the metrics are read. */
+/** The values that are looked up when the metrics are scraped. */
 export type MetricSources = {
-  /** Read by every scrape: must cost nothing. */
+  /** Read by every scrape, so it must cost nothing. */
   lanes(): readonly LaneLoad[];
   pending(): Promise<readonly PendingSettlements[]>;
   directSubmissions(): Promise<readonly DirectSubmissions[]>;
   gifts(): Promise<readonly GiftsOfDay[]>;
   funds(): Promise<readonly OperatorFunds[]>;
   health(): Promise<Readonly<Record<string, { ready: boolean }>>>;
-  /** Requests that are being answered, by operation. Read by every scrape. */
+  /** Requests in progress, by operation. Read by every scrape. */
   underWay(): Readonly<Record<"verify" | "settle", number>>;
 };
 
-/** How old the answer of a source may be, in milliseconds; funds cost requests to a provider. */
+/** How long a source's result is cached, in milliseconds; funds cost requests to a provider. */
 const maxAgeMs = { pending: 5_000, directSubmissions: 5_000, gifts: 5_000, funds: 30_000, health: 5_000 };
 
-/** Prometheus gives a scrape 10 s: one source that hangs must not delay the others. */
+/** Prometheus allows a scrape 10 s, so a source that hangs must not delay the others. */
 const timeoutMs = 3_000;
 
-/** A gauge: its name, its help, and its value for one item of its source. */
+/** A gauge: its name, its help text, and its value for one item of its source. */
 type Measure<Item> = readonly [name: string, help: string, value: (item: Item) => number];
 
 const ofRequests: readonly Measure<{ count: number }>[] = [
@@ -156,8 +156,8 @@ const ofHealth: readonly Measure<{ ready: boolean }>[] = [
 ];
 
 /**
- * Makes the gauges that are looked up when the metrics are read. A source that fails gives no values, instead of old
- * ones, and is counted.
+ * Defines the gauges that are looked up when the metrics are scraped. A source that fails reports no values rather
+ * than stale ones, and the failure is counted.
  */
 export function observeSources(options: {
   client: Pick<typeof promClient, "Counter" | "Gauge">;
@@ -188,7 +188,7 @@ export function observeSources(options: {
     );
   }
 
-  /** Gauges with a value for each item of a source, which has their labels. */
+  /** Defines gauges with one value per item of a source; the items carry the labels. */
   function gauges<Item extends Record<Label, string>, Label extends string>(
     labelNames: readonly Label[],
     measures: readonly Measure<Item>[],

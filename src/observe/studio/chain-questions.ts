@@ -21,28 +21,28 @@ import type { PaymentRecord } from "../timeline/record.ts";
 import { summaryOf } from "../timeline/summary.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 
-/** A chain that is read for people who look at a payment. No transactions are sent. */
+/** A chain that is read for people who look at a payment; never used to send transactions. */
 export type ReadableChain = {
   network: Pick<Network, "name" | "chainId">;
   facilitatorContract: Address;
   asset: Asset;
-  /** A node's result of, or error for, one call; throws if the node does not answer. */
+  /** Makes one call. Returns the node's result or error; throws if the node does not answer. */
   ask(method: string, ...params: readonly unknown[]): Promise<RpcAnswer>;
 };
 
 /** Limits of one search: a person waits for it, and each request to a provider costs money. */
 const bounds = { requests: 40, blocks: 32_000n, timeoutMs: 3_000 };
 
-/** The chain that is asked how a payment was used. */
+/** The chain on which to look for a payment's use. */
 type UseChain = Pick<ReadableChain, "network" | "facilitatorContract" | "ask"> & {
   asset: Pick<Asset, "address">;
 };
 
 /**
- * How a payment came to be used or cancelled, by anyone, in the newest blocks; see {@link findUse}.
+ * Finds out how a payment was used or cancelled, by anyone, in the newest blocks; see {@link findUse}.
  *
- * @returns undefined when it is unused, or was used in older blocks
- * @throws {UndeterminedError} when the chain does not say
+ * @returns undefined if it is unused, or was used in older blocks
+ * @throws {UndeterminedError} if the chain does not say
  */
 export async function findPaymentUse(
   chain: UseChain,
@@ -58,7 +58,7 @@ export async function findPaymentUse(
   });
 }
 
-/** The sum claimed for a receiver and not paid out yet, in the token's smallest unit; undefined if the chain does not say. */
+/** The sum claimed for a receiver and not yet paid out, in the token's smallest unit; undefined if the chain does not say. */
 export async function readOwed(
   chain: Pick<ReadableChain, "network" | "ask">,
   receiver: Address,
@@ -74,15 +74,15 @@ export async function readOwed(
   }
 }
 
-/** How many searches run at a time. */
+/** The number of searches that may run at a time. */
 const mostSearches = 2;
 
-/** How long a search that found nothing is not repeated. */
+/** A search that found nothing is not repeated within this time. */
 const believeEmptyMs = 15_000;
 
 /**
- * {@link findPaymentUse} with a cache, for readers that poll: a result is kept as long as its payment, at most
- * two searches run at a time, and a search that fails or takes too long gives undefined.
+ * {@link findPaymentUse} with a cache, for clients that poll. A result is kept as long as its payment, at most two
+ * searches run at a time, and a search that fails or takes too long returns undefined.
  */
 export function createUseFinder(
   chainOf: (request: PaymentRequest) => UseChain | undefined,
@@ -118,7 +118,7 @@ export function createUseFinder(
   };
 }
 
-/** A chain that throws after a number of requests. */
+/** An RPC reader that rejects after too many requests or too much time. */
 function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): RpcReader {
   let requests = 0;
   const until = performance.now() + bounds.timeoutMs;
@@ -139,10 +139,10 @@ function boundedRpc({ network, ask }: Pick<ReadableChain, "network" | "ask">): R
 }
 
 /**
- * A payment's newest transaction, read from a node and decoded: the call with its payments, without signatures, and
- * the events.
+ * Reads a payment's newest transaction from a node and decodes it: the call with its payments, without signatures,
+ * and the events.
  *
- * @throws {KitError} when the payment has no transaction, or the node does not know it
+ * @throws {KitError} if the payment has no transaction, or the node does not know it
  */
 export async function transactionOf(
   record: PaymentRecord,
@@ -159,7 +159,7 @@ export async function transactionOf(
   if (!isBytes(input)) {
     throw new KitError(`The node of ${chain.network.name} does not know transaction ${hash}`);
   }
-  // With it comes viem, whose import takes longer than all other work of a command that asks for no transaction.
+  // This imports viem, which takes longer than all other work of a command that needs no transaction.
   const { decodeCall } = await import("../../methods/on-chain/decode-call.ts");
   const receipt = readReceipt(answer, hash);
   const { gasUsed, effectiveGasPrice } = membersOf(answer);
@@ -182,7 +182,7 @@ export async function transactionOf(
   };
 }
 
-/** The events of payments and of channels, in the order of their logs. */
+/** The events of payments and channels, in log order. */
 function eventsOf(receipt: Receipt) {
   const ofPayments = decodeEvents(receipt).map(viewOf);
   const logs = receipt.succeeded ? receipt.logs : [];

@@ -4,7 +4,7 @@ import type { Address } from "../../protocol/hex.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 
-/** A channel of scheme “batch-settlement” as the ledger has it: amounts in the token's smallest unit, times in unix seconds. */
+/** A batch-settlement channel as stored in the ledger: amounts in the token's smallest unit, times in Unix seconds. */
 export type KeptChannel = {
   id: string;
   network: string;
@@ -23,12 +23,12 @@ export type ChannelView = Pick<
   KeptChannel,
   "id" | "network" | "organizationId" | "payer" | "receiver" | "asset"
 > & {
-  /** Deposits less refunds. */
+  /** Deposits minus refunds. */
   balance: string;
   claimed: string;
-  /** The highest voucher that came by here: as much is charged at most, as far as is known. */
+  /** The highest voucher seen here, which is the most charged so far as known. */
   signed: string | null;
-  /** The sum claimed for the receiver on all its channels and not paid out; null if no chain is asked. */
+  /** The sum claimed for the receiver on all its channels and not yet paid out; null if no chain was read. */
   owed: string | null;
   withdrawal: { amount: string; endsAt: number } | null;
 };
@@ -43,7 +43,7 @@ export function channelsRoute(
   app: FastifyInstance,
   { timeline, list, chain }: { timeline: Timeline; list: ListChannels; chain?: PaymentChain | undefined },
 ): void {
-  /** Each receiver is asked for once. */
+  /** Reads each receiver once. */
   async function readOwed(kept: readonly KeptChannel[]): Promise<(string | null)[]> {
     const asked = new Map<string, Promise<bigint | undefined> | undefined>();
     const owed = kept.map(({ network, receiver, asset }) => {

@@ -15,7 +15,7 @@ import { mistakes } from "../../protocol/mistakes.ts";
 import { problemKinds, problemTexts } from "../../protocol/problems.ts";
 import { specReason } from "../../protocol/reference-reasons.ts";
 
-/** The page's policy: it may show text. */
+/** The page's content security policy: text and inline styles only. */
 export const errorsPagePolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -26,13 +26,13 @@ const style =
 
 let page: string | undefined;
 
-/** docs/errors.md as a page, each section under the name that `more` of an explanation links to. */
+/** docs/errors.md as a page; each section has the id that `more` of an explanation links to. */
 export function errorsPage(): string {
   page ??= `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>x402 errors, and how to fix them</title><style>${style}</style>${toHtml(errorsGuide())}</html>`;
   return page;
 }
 
-/** The little of Markdown that the guide is written in: headings, paragraphs, lists, tables, and what stands in a line. */
+/** Converts the few Markdown elements that the guide uses: headings, paragraphs, lists, tables and inline text. */
 function toHtml(markdown: string): string {
   let nextId: string | undefined;
   return markdown
@@ -78,7 +78,7 @@ function tableOf(block: string): string {
     .join("")}</table>`;
 }
 
-/** Code, bold text and links in a line. */
+/** Converts inline code, bold text and links. */
 function inline(text: string): string {
   return escapeHtml(text)
     .replace(/`([^`]*)`/g, "<code>$1</code>")
@@ -130,7 +130,7 @@ export function errorsGuide(): string {
     "## Without a verdict",
     "",
     "Answers with another status than 200 are problems by RFC 9457; their `type` ends in these names.",
-    // Those that have a section as a mistake are told there.
+    // Problems that are also mistakes have their section below.
     ...Object.values(problemKinds)
       .filter(({ name }) => !Object.hasOwn(mistakes, name))
       .flatMap(({ name, status, title }) => [
@@ -205,13 +205,13 @@ function situationsOf(reason: string): string[] {
 function usualMistakes(reason: string): string[] {
   const own = refused.filter((name) => reasonOf(name) === reason);
   const ids = own.flatMap((name) => situationTexts[name].mistakes ?? []);
-  // What no mistake of the request leads to.
+  // No mistake in a request leads to this reason.
   const otherwise = own.length === 0 ? "undetermined" : "refused";
   const found = ids.length === 0 ? ([otherwise] as const) : new Set(ids);
   return [...found].map((id) => `[${lowerFirst(mistakes[id].title)}](#${id})`);
 }
 
-/** The reasons of verify and of a v1 settle in a situation; empty where it has none of its own. */
+/** The reasons of verify and of a v1 settle in a situation; empty if it has none of its own. */
 function reasonsOf(situation: Situation): [string, string] {
   if (!isRefused(situation)) return ["", ""];
   const reason = reasonOf(situation);
@@ -226,7 +226,7 @@ function namesOf<Name extends string>(table: Readonly<Partial<Record<Name, unkno
   return Object.keys(table) as Name[];
 }
 
-/** Names of members keep their case. */
+/** Lowercases the first letter, except in titles that start with a field or type name. */
 function lowerFirst(title: string): string {
   return /^[A-Z][a-z]*\b(?!Authorization)/.test(title) && !title.startsWith("ReceiveWith")
     ? `${title.charAt(0).toLowerCase()}${title.slice(1)}`

@@ -1,10 +1,10 @@
-/** A field of a fault, as a form asks for it. */
+/** A field of a fault, as a form shows it. */
 export type FaultField = {
   name: string;
   means: string;
   type: "integer" | "string" | "boolean";
   needed: boolean;
-  /** True if it says which calls are hit, and not what happens to them. */
+  /** True if it selects the calls to hit, rather than what happens to them. */
   isMatch: boolean;
   least: number | null;
   most: number | null;
@@ -18,19 +18,19 @@ export type FaultDescription = {
   means: string;
   /** Where it can be set: `node`, `chain` or `facilitator`. */
   places: readonly string[];
-  /** False for what happens once and cannot be removed. */
+  /** False for a fault that happens once and cannot be removed. */
   lasts: boolean;
   fields: readonly FaultField[];
 };
 
-/** The text about all faults: `GET /harness/faults/kinds`. */
+/** Describes all faults: `GET /harness/faults/kinds`. */
 export type FaultForm = {
   kinds: readonly FaultDescription[];
   /** The allowed values of `method` for faults of requests to the facilitator. */
   facilitatorRoutes: readonly string[];
 };
 
-/** How a local chain stands: `GET /harness/chains`. Balances are in the asset's smallest unit, gas money is in wei, both as text. */
+/** A local chain in `GET /harness/chains`. Balances are in the asset's smallest unit, gas money in wei. */
 export type ChainView = {
   network: string;
   blockNumber: number;

@@ -2,12 +2,12 @@ import { readFile } from "node:fs/promises";
 import type { FastifyInstance } from "fastify";
 import { packageFile, self } from "../../util/self-command.ts";
 
-/** A page of this package, by its path in it. */
+/** A documentation page of this package, by its path. */
 const page = /^(?:(?:docs\/(?:guides\/|decisions\/)?)?[\w-]+\.md|\.env\.example)$/;
 
 /**
- * `GET /llms.txt`: what a coding agent finds at this address, and the index of the documentation, whose pages are below
- * `/llms/`. Both are files of the package, read when they are asked for.
+ * `GET /llms.txt`: for coding agents, the index of the documentation and of what this address serves; `GET /llms/*`:
+ * its pages. Both are files of the package, read on request.
  */
 export function llmsRoutes(app: FastifyInstance): void {
   app.get("/llms.txt", async ({ protocol, host }, reply) => {
@@ -24,7 +24,7 @@ export function llmsRoutes(app: FastifyInstance): void {
   });
 }
 
-/** The package's own index, with links that this service answers, after what is served here itself. */
+/** The package's index with links to this service, plus a section about the service itself. */
 function indexAt(origin: string, index: string): string {
   const linked = index.replace(/\]\(([^):#]+)\)/g, (link, path: string) =>
     page.test(path) ? `](${origin}/llms/${path})` : link,

@@ -36,11 +36,11 @@ import { chainTimeOf, type PaymentRecord, receivedIn } from "../timeline/record.
 import { linesOf, newestRecords, summaryOf } from "../timeline/summary.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 
-/** The reason that payments are refused for whose authorization was used. */
+/** The reason of refusals because the authorization was used. */
 const usedReason = "invalid_transaction_state";
 
 /**
- * All that is known of a payment, with what is wrong with it. Its chain, where there is one to ask, says how its
+ * Describes everything known about a payment, including its problems. If its chain can be read, finds out how its
  * authorization was used elsewhere.
  */
 export async function describePayment(
@@ -77,13 +77,13 @@ export async function describePayment(
   };
 }
 
-/** The newest payments, those of an earlier run among them, so many at most and the newest first; no chain is asked. */
+/** Describes the newest payments, including those from an earlier run, newest first and at most `most`. Reads no chain. */
 export async function describeNewest(
   timeline: Pick<Timeline, "records" | "earlier">,
   context: RefusalContext,
   most: number,
 ): Promise<PaymentDetail[]> {
-  // One that cannot be described hides no other.
+  // A payment that cannot be described does not hide the others.
   const described = await Promise.allSettled(
     newestRecords(timeline, most).map((record) => describePayment(record, context, undefined)),
   );
@@ -112,12 +112,12 @@ function termsOf({ requirements: { amount, asset, payTo } }: PaymentRequest): Re
   return { amount: `${amount}`, asset, ...(payTo !== undefined && { payTo }) };
 }
 
-/** The ledger's last known steps of a settlement that failed and was not recovered. */
+/** The last ledger step of a settlement that failed and was not recovered. */
 const stepsOfFailed: ReadonlySet<string | null> = new Set(["failed", "recoveryQueued", "recoveryPostponed"]);
 
 /**
- * Returns true if a payment was refused and nothing that was seen here says that its authorization is unused: it may have been
- * used straight on the token, or before this process began. That also makes settles fail that were answered as pending.
+ * True if a payment was refused, or its settlement failed, and it was not settled here: its authorization may have
+ * been submitted directly to the token, or before this process started.
  */
 function mayBeUsedElsewhere(summary: PaymentSummary, timeline: PaymentDetail["timeline"]): boolean {
   const refused = refusedOperation(summary);
@@ -125,7 +125,7 @@ function mayBeUsedElsewhere(summary: PaymentSummary, timeline: PaymentDetail["ti
   return mayHideUse(refused) || stepsOfFailed.has(summary.ledger);
 }
 
-/** Returns true if an earlier use may be behind a refusal: of an expired authorization the service does not ask for one. */
+/** True if an earlier use may be behind a refusal. The service does not look for one if the authorization has expired. */
 function mayHideUse(refused: OperationView): boolean {
   return refused.reason === usedReason || isDecidedBy(refused, "time");
 }
@@ -137,15 +137,15 @@ function refusedOperation({ settle, verify }: PaymentSummary): OperationView | u
   return refused ?? undefined;
 }
 
-/** Returns true if the caller left, and not because its request could not be read. */
+/** True if the caller left, and not because its request could not be read. */
 function isAbandoned({ outcome, reason }: OperationView): boolean {
   return outcome === "abandoned" && reason === null;
 }
 
 /**
- * Why the newest of a payment's refusals was one, and what went wrong at the shop, where that was seen.
+ * Explains a payment's newest refusal, and any problems at the shop.
  *
- * @param use how its authorization was used elsewhere, where that is known
+ * @param use how its authorization was used elsewhere, if known
  */
 export function explainRecord(
   record: PaymentRecord,
@@ -154,7 +154,7 @@ export function explainRecord(
 ): RefusalExplanation[] {
   const summary = summaryOf(record, context);
   const { verify, settle, settledAt } = summary;
-  // One whose settle is under way is neither.
+  // A payment whose settle is in progress counts as neither.
   const isUnsettled = settle === null && verify?.outcome === "valid";
   const decided = { isUnsettled, isSettled: settledAt !== null };
   const refused = explainRefused(record, summary, context, use);
@@ -163,7 +163,7 @@ export function explainRecord(
   return [...refused, ...atShop.filter(({ mistake }) => !known.has(mistake))];
 }
 
-/** Explains why the newest of a payment's refusals was one. */
+/** Explains a payment's newest refusal. */
 function explainRefused(
   record: PaymentRecord,
   summary: PaymentSummary,
@@ -182,7 +182,7 @@ function explainRefused(
   if (isLost) return [explainLostAnswer(summary.ledger)];
   if (refused === undefined) return [];
   const { reason, message, situation, chainTime, at } = refused;
-  // Not when it was last seen: clocks are compared by the time of this very answer.
+  // Use the time of this answer, not `lastSeenAt`: clocks are compared by it.
   const answered = {
     reason: reason ?? undefined,
     message: message ?? undefined,
@@ -199,21 +199,21 @@ function explainRefused(
   return [before, ...explanations.filter(({ mistake }) => mistake !== usedReason)];
 }
 
-/** The chain's state for a payment. It is read when a person looks at the payment, never to decide about it. */
+/** Reads the chain's state for a person who looks at a payment, never to decide about the payment. */
 export type PaymentChain = {
   /**
    * The newest transaction that carried the payment.
    *
-   * @throws {KitError} when there is none, or the node does not know it
+   * @throws {KitError} if there is none, or the node does not know it
    */
   transaction(record: PaymentRecord): Promise<TransactionView>;
-  /** How its authorization was used; undefined where that could not be found out soon. Never throws. */
+  /** How its authorization was used; undefined if that could not be found out quickly. Never throws. */
   authorizationUse(record: PaymentRecord): Promise<PaymentUse | undefined>;
-  /** The sum claimed for a receiver and not paid out yet; undefined if that is not known. */
+  /** The sum claimed for a receiver and not yet paid out; undefined if unknown. */
   owed?(network: string, receiver: Address, token: Address): Promise<bigint | undefined>;
 };
 
-/** The body of the newest request of a payment: as it came, or else made of what was read of it. */
+/** The body of a payment's newest request: as received, otherwise rebuilt from the payment. */
 export function bodyOf(
   { body }: Pick<PaymentRecord, "body">,
   request: PaymentRequest,
@@ -223,7 +223,7 @@ export function bodyOf(
   return isRecord(came) ? came : requestBodyOf(request, context);
 }
 
-/** The same for people to see: with another text in place of the signature, and with what else may be a secret masked. */
+/** Like {@link bodyOf}, for people: signatures are replaced, and anything else that may be a secret is masked. */
 export function shownBody(
   record: Pick<PaymentRecord, "body">,
   request: PaymentRequest,
@@ -231,7 +231,7 @@ export function shownBody(
   cut: (signature: Hex) => string,
 ): Record<string, unknown> {
   const signature = request.payment.signature.toLowerCase();
-  // Vouchers and what is signed for claims of them are signatures too.
+  // Vouchers and claim authorizations contain signatures as well.
   return mask(bodyOf(record, request, context), (text, name) =>
     isBytes(text) && (text.toLowerCase() === signature || /signature$/i.test(name)) ? cut(text) : undefined,
   );
@@ -249,7 +249,7 @@ function mask(
   return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, masked(value, name)]));
 }
 
-/** Masks secrets; the name of a member may show that its text is one. */
+/** Masks secrets. The member's name may show that its text is one. */
 function maskMember(name: string, text: string): string {
   const before = `"${name}":"`;
   // Masking reads JSON, in which a quotation mark would end the text.
@@ -257,16 +257,16 @@ function maskMember(name: string, text: string): string {
   return masked.includes("•") ? masked : text;
 }
 
-/** A settlement of this service, as its ledger says. */
+/** A settlement by this service, from its ledger. */
 export type SettledHere = {
   /** Unix milliseconds. */
   readonly settledAt: number;
-  /** Undefined where nothing was to be taken. */
+  /** Undefined if there was nothing to take. */
   readonly transaction: string | undefined;
   readonly organization: string | undefined;
 };
 
-/** How a payment was settled by the service whose timeline this is; undefined if it was not. */
+/** How this timeline's own service settled a payment; undefined if it did not. */
 export function settledHere(timeline: readonly TimelineEntry[]): SettledHere | undefined {
   const isPaid = ({ kind, title }: TimelineEntry) =>
     kind === "ledger" && (title === "settled" || title === "recovered");
@@ -283,9 +283,9 @@ export function settledHere(timeline: readonly TimelineEntry[]): SettledHere | u
 }
 
 /**
- * Says when an authorization was used, in which transaction and by whom, and what to do.
+ * Explains when an authorization was used, in which transaction and by whom, and what to do.
  *
- * @param general what is said of the refusal without that
+ * @param general the texts to use where the use itself adds nothing
  */
 export function explainUse(
   use: SettledHere | PaymentUse | undefined,
@@ -345,7 +345,7 @@ function withName(account: string): string {
   return name === undefined ? account : `${account} (the test payer ${name})`;
 }
 
-/** Why a request was refused in whose body no payment could be read: what its answer says with the place, and what else is wrong. */
+/** Explains why a request without a readable payment was refused, with the position of the fault. */
 export function explainReceived(
   answered: Omit<RefusedRequest, "request" | "received">,
   received: ReceivedBody,
@@ -359,7 +359,7 @@ export function explainReceived(
 /** The body as it is shown. */
 function receivedView({ text, bytes, isWhole, contentType }: ReceivedBody): ReceivedView {
   const found = findJsonProblem(text);
-  // The end of a part is no problem of the whole.
+  // If the body was cut, JSON that stops at the cut is not a fault.
   const problem = found !== undefined && (isWhole || found.offset < text.length) ? found : null;
   return { text, bytes, isWhole, contentType: contentType ?? null, problem };
 }
@@ -373,7 +373,7 @@ function isJson(contentType: string | null): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType ?? "");
 }
 
-/** Where a body is no JSON, or of which type it is said to be, where that is why it was refused. */
+/** Adds the details of the body that explain the refusal: the position of the JSON fault, the media type, or the size. */
 function withPlace(explanation: RefusalExplanation, received: ReceivedView): RefusalExplanation {
   const { problem, contentType, bytes, isWhole, text } = received;
   switch (explanation.mistake) {
@@ -384,7 +384,7 @@ function withPlace(explanation: RefusalExplanation, received: ReceivedView): Ref
       if (problem === null) return explanation;
       return { ...explanation, at: `line ${problem.line}, column ${problem.column}`, got: problem.found };
     case "unsupported-media-type":
-      // What is compressed is refused as well; its answer names the encoding.
+      // A compressed body is refused as well; the answer names the encoding.
       if (isJson(contentType)) return { ...explanation, at: "content-encoding", fix: sendPlain };
       return { ...explanation, at: "content-type", got: contentType ?? "none", expected: "application/json" };
     case "body-too-large":

@@ -16,9 +16,9 @@ import { bodyOf, describePayment, type PaymentChain } from "./payment-detail.ts"
 type PaymentRouteOptions = {
   timeline: Timeline;
   context: RefusalContext;
-  /** Where the chains of payments can be asked. */
+  /** Reads the payments' chains, if possible. */
   chain?: PaymentChain | undefined;
-  /** Looks a payment up that is not in the timeline, by its settlement id, in a ledger that outlives it. */
+  /** Looks up a payment that is not in the timeline, by its settlement id, in a ledger that outlives the timeline. */
   findSettlement?: ((id: string) => Promise<object | undefined>) | undefined;
 };
 
@@ -34,8 +34,8 @@ const listQuerySchema = z.strictObject({
 });
 
 /**
- * `GET /payments`, `GET /payments/{id}` and `GET /events`: what a service did about each payment. Where its chains can be
- * asked, `GET /payments/{id}/transaction` as well: the transaction that carried it, decoded.
+ * `GET /payments`, `GET /payments/{id}` and `GET /events`: what a service did with each payment. If its chains can be
+ * read, also `GET /payments/{id}/transaction`: the decoded transaction that carried it.
  */
 export function paymentRoutes(
   app: FastifyInstance,
@@ -44,7 +44,7 @@ export function paymentRoutes(
   app.get("/payments", async (request, reply) => {
     const { data, error } = listQuerySchema.safeParse(request.query);
     if (error !== undefined) {
-      // Each parameter that is wrong, and those that do not exist: ignored, a typo would go unnoticed.
+      // Report unknown parameters too: if ignored, a typo would go unnoticed.
       const problems = error.issues.map(({ path, message }) => [...path, message].join(" "));
       return reply.code(400).send({ error: problems.join("; ") });
     }
@@ -72,10 +72,10 @@ export function paymentRoutes(
   eventRoute(app, timeline, context);
 }
 
-/** So many payments are written at once. */
+/** The number of payments written at once. */
 const partSize = 100;
 
-/** The answer in parts: of readers that do not read, or ask many times at once, whole lists would take gigabytes. */
+/** Writes the list in parts: with slow or many parallel readers, whole lists would take gigabytes of memory. */
 function* writeList(payments: readonly PaymentSummary[]): Generator<string> {
   yield `{"apiVersion":${paymentApiVersion},"payments":[`;
   for (let start = 0; start < payments.length; start += partSize) {
@@ -87,7 +87,7 @@ function* writeList(payments: readonly PaymentSummary[]): Generator<string> {
 
 type OfPayment = { Params: { id: string } };
 
-/** Answers a request for something of one payment: 404 where none of its id can be read, 409 where that cannot be had. */
+/** Answers a request about one payment: 404 if no readable payment has this id, 409 if `make` fails for good. */
 function answerFrom(
   timeline: Timeline,
   make: (record: PaymentRecord, request: PaymentRequest) => Promise<object>,
@@ -100,23 +100,23 @@ function answerFrom(
     try {
       return await make(record, record.request);
     } catch (error) {
-      // What could not be found out may be the next time, and is no answer.
+      // An undetermined result may be found next time, so it is not answered with 409.
       if (!(error instanceof KitError) || error instanceof UndeterminedError) throw error;
       return reply.code(409).send({ error: error.message, hints: error.hints });
     }
   };
 }
 
-/** Sends the body of a payment to the service, with the key of the local organization. */
+/** Sends a payment's body to the service again, with the local organization's key. */
 export type Resend = {
   send(operation: Operation, body: Record<string, unknown>): Promise<{ status: number; body: unknown }>;
-  /** The command for a terminal that does the same. */
+  /** The equivalent command for a terminal. */
   describeCurl(operation: Operation, body: Record<string, unknown>): string;
 };
 
 const againSchema = z.object({ operation: z.enum(["verify", "settle"]) });
 
-/** `POST /payments/{id}/again` and `/curl`: the same payment once more, and as a command. */
+/** `POST /payments/{id}/again` and `/curl`: sends the same payment once more, or returns the command that does. */
 export function againRoutes(
   app: FastifyInstance,
   { timeline, context, resend }: PaymentRouteOptions & { resend: Resend },
@@ -138,25 +138,25 @@ export function againRoutes(
   );
 }
 
-/** No more than this waits for a reader; what follows is written when it has read on. */
+/** At most this much waits for a slow reader; the rest is written once it has caught up. */
 const mostUnreadBytes = 262_144;
 
-/** Comment lines that keep proxies and readers from giving up; a reader that took nothing meanwhile is dropped. */
+/** The interval of keep-alive comments for proxies and readers. A reader that took nothing in between is dropped. */
 const keepAliveMs = 15_000;
 
-/** A stream that is not read may hold some 300 KB until it is dropped. */
+/** An unread stream may hold some 300 KB until it is dropped. */
 const mostStreams = 256;
 
-/** A browser opens six at most for a site, in all of its windows. */
+/** A browser opens at most six streams per site, across all its windows. */
 const mostPerAddress = 64;
 
 const closeSome = "close streams that are not read any more, or follow one for all readers";
 
-/** `GET /events`: every change of a payment, as Server-Sent Events. A stream ends with its connection, or the server. */
+/** `GET /events`: every change of a payment, as Server-Sent Events. A stream ends with its connection or the server. */
 function eventRoute(app: FastifyInstance, timeline: Timeline, names: KnownNames): void {
   const streams = new Map<Socket, ServerResponse>();
 
-  /** Why a connection cannot have a stream; undefined when it can. */
+  /** The reason why a connection cannot have a stream; undefined if it can. */
   function refuse(socket: Socket): { status: 429 | 503; error: string } | undefined {
     if (streams.has(socket)) {
       const error = "This connection has a stream already, which does not end: open another connection";
@@ -172,7 +172,7 @@ function eventRoute(app: FastifyInstance, timeline: Timeline, names: KnownNames)
     return { status: 429, error };
   }
 
-  // To HEAD, a stream would never end.
+  // As a response to HEAD, a stream would never end.
   app.get("/events", { exposeHeadRoute: false }, async (request, reply) => {
     const [parameter] = Object.keys(Object(request.query));
     if (parameter !== undefined) {
@@ -191,13 +191,13 @@ function eventRoute(app: FastifyInstance, timeline: Timeline, names: KnownNames)
       "cache-control": "no-store",
       "x-accel-buffering": "no",
     });
-    // To readers the stream is open from here on, also where nothing has happened yet.
+    // This opens the stream for readers, even if nothing has happened yet.
     response.flushHeaders();
-    // A reader that sends no more has left: to find out by what is written to it, there may be nothing for long.
+    // A reader that ended its side has left. Finding out by a failed write could take long.
     socket.once("end", () => response.end());
     const end = streamPayments(response, timeline, names, request.headers["last-event-id"]);
     streams.set(socket, response);
-    // A response whose turn never comes does not learn that its connection has closed.
+    // A queued response never learns that its connection has closed.
     const closed = () => {
       socket.off("close", closed);
       if (streams.get(socket) === response) streams.delete(socket);
@@ -213,8 +213,8 @@ function eventRoute(app: FastifyInstance, timeline: Timeline, names: KnownNames)
 }
 
 /**
- * Writes every change of a payment, from where a reader was on. A reader that is dropped comes back with its
- * `Last-Event-ID`. Gives what ends it.
+ * Writes every change of a payment, starting where the reader left off. A reader that is dropped comes back with its
+ * `Last-Event-ID`. Returns a function that ends it.
  */
 function streamPayments(
   response: ServerResponse,
@@ -224,11 +224,11 @@ function streamPayments(
 ): () => void {
   let epoch = timeline.epoch();
   let sent = resumeAt(lastEventId, timeline);
-  /** Those of an earlier run that are still to be sent, the oldest first. */
+  /** Payments from an earlier run that are still to be sent, oldest first. */
   let earlier: PaymentSummary[] = [];
-  /** True if so much waits for the reader that nothing more is written until it has read on. */
+  /** True if so much waits for the reader that nothing more is written until it has caught up. */
   let isUnread = false;
-  /** How many bytes it had taken when that was last looked at; undefined when none waited for it then. */
+  /** How many bytes the reader had taken at the last check; undefined if none were waiting then. */
   let takenWhenWaiting: number | undefined;
 
   function isFull(): boolean {
@@ -249,7 +249,7 @@ function streamPayments(
 
   function send(): void {
     if (response.destroyed || isFull()) return;
-    // What the reader knows is of another epoch, or nothing.
+    // The reader knows nothing yet, or its state is from another epoch.
     if (sent === undefined || epoch !== timeline.epoch()) {
       response.write("event: reset\ndata: {}\n\n");
       sent = 0;
@@ -288,7 +288,7 @@ function streamPayments(
   };
 }
 
-/** The version to go on from; undefined when the reader has to begin anew. */
+/** The version to resume from; undefined if the reader has to start over. */
 function resumeAt(lastEventId: string | string[] | undefined, timeline: Timeline): number | undefined {
   const [, epoch, version] = /^([^.]*)\.(\d{1,15})$/.exec(String(lastEventId ?? "")) ?? [];
   return epoch === timeline.epoch() && Number(version) <= timeline.version() ? Number(version) : undefined;

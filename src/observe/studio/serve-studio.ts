@@ -18,13 +18,14 @@ import { llmsRoutes } from "./llms-routes.ts";
 import type { PaymentChain } from "./payment-detail.ts";
 import { againRoutes, paymentRoutes, type Resend } from "./payment-routes.ts";
 
-/** Where payments may be sent again, their chains be asked, and channels be listed; without, payments are only shown. */
+/** Used to send payments again, read chains and list channels. Without them, payments are only shown. */
 type Actions = { resend?: Resend; chain?: PaymentChain; channels?: ListChannels };
 
 /**
- * `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio`, beside a local service: what it did about
- * each payment, without signatures or keys; `GET /errors`, what each refusal means; and `GET /llms.txt` for coding agents. With `resend`, `POST /payments/{id}/again` sends a payment once more, and
- * `POST /payments/{id}/curl` writes it as a command; the caller keeps foreign pages from both.
+ * Serves `GET /payments`, `GET /payments/{id}`, `GET /events` and the page `GET /studio` beside a local service: what
+ * it did with each payment, without signatures or keys. Also `GET /errors`, the meaning of each refusal, and
+ * `GET /llms.txt` for coding agents. With `resend`, `POST /payments/{id}/again` sends a payment once more and
+ * `POST /payments/{id}/curl` returns the command for it; the caller must keep pages of other origins from both.
  */
 export function serveStudio(
   app: FastifyInstance,
@@ -53,14 +54,14 @@ export function serveStudio(
   });
 }
 
-/** The page and its files, as `npm run build` leaves them. */
+/** The page and its files, built by `npm run build`. */
 const builtPage = pathToFileURL(packageFile("dist/studio-page/"));
 
-/** The page may load its own files, and make requests to this service alone. */
+/** The page may load only its own files and call only this service. */
 const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** In a checkout that was never built, in the place of the page. */
+/** Shown instead of the page in a checkout that was never built. */
 const notBuilt = `<!doctype html>
 <title>x402 studio: not built</title>
 <h1>The studio’s page is not built</h1>
@@ -75,19 +76,19 @@ const mediaTypes: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** Files of the page's own folder and those in it: no part of the way is empty or begins with a dot. */
+/** Files below the page's own folder: no path segment is empty or begins with a dot. */
 const pageFile = /^([\w-][\w.-]*\/)*[\w-][\w.-]*$/;
 
-/** The views of the page, each of which has a URL; the page reads which it is. */
+/** The views of the page that have a URL; the page itself reads which one it is. */
 const viewOfPage = /^(payments(\/.*)?|channels|chains|faults|setup)$/s;
 
-/** As `index.html` has it for how the command is called. */
+/** How `index.html` writes the command's name. */
 const usualCommand = '<meta name="command" content="npx --no-install x402-kit"';
 
 /**
- * `GET /studio`, and `GET /` which leads there: the page and its files, from the folder that they were built into.
+ * `GET /studio`, and `GET /`, which redirects to it: the page and its files, from the folder they were built into.
  *
- * @param command how the command is called here, for what the page says to type
+ * @param command how to call the command here, for what the page tells people to type
  */
 export function pageRoutes(app: FastifyInstance, folder: URL, command = self): void {
   app.get("/", async (_, reply) => reply.redirect("/studio"));
@@ -114,10 +115,7 @@ export function pageRoutes(app: FastifyInstance, folder: URL, command = self): v
   }
 }
 
-/**
- * `GET /shop`: when a shop, or another client, last asked which payments are taken here, in unix milliseconds, which shops do
- * when they start; null before the first.
- */
+/** `GET /shop`: when `GET /supported` was last called (shops do so at startup), in Unix milliseconds; null before. */
 function shopRoute(app: FastifyInstance): void {
   let connectedAt: number | null = null;
   app.server.on("request", ({ method, url = "" }: IncomingMessage, response: ServerResponse) => {

@@ -3,12 +3,12 @@ import { callViewSchema } from "../../methods/call-view.ts";
 import { methodViewSchema } from "../../methods/method-view.ts";
 
 /**
- * The payments in `GET /payments`, `GET /payments/{id}` and `GET /events`: version 1 of that API. Amounts are decimal strings
- * in the asset's smallest unit, times unix milliseconds. There is no signature, key or secret in it.
+ * Version 1 of `GET /payments`, `GET /payments/{id}` and `GET /events`. Amounts are decimal strings in the asset's
+ * smallest unit, times are Unix milliseconds. Contains no signatures, keys or secrets.
  */
 export const paymentApiVersion = 1;
 
-/** The most payments that one answer of `GET /payments` lists: as many as are kept. */
+/** The most payments in one response of `GET /payments`: as many as are kept. */
 export const mostListed = 10_000;
 
 const text = z.string().nullable();
@@ -16,20 +16,20 @@ const text = z.string().nullable();
 /** An amount in the smallest unit. */
 const amount = z.string().regex(/^\d+$/);
 
-/** Unix seconds, of which a date can be made. */
+/** Unix seconds, within the range of a date. */
 const chainTime = z
   .string()
   .regex(/^\d{1,12}$/)
   .nullable()
   .default(null);
 
-/** Unix milliseconds, of which a date can be made. */
+/** Unix milliseconds, within the range of a date. */
 const moment = z.number().min(0).max(8_640_000_000_000_000);
 
-/** The decimals of a token: an amount below 2^256 has no more digits. */
+/** A token's decimals: an amount below 2^256 has at most 78 digits. */
 export const decimalsSchema = z.int().min(0).max(77);
 
-/** How far a verify or settle of a payment came. */
+/** How far a verify or settle of a payment got. */
 export const operationViewSchema = z.object({
   outcome: z.string().meta({
     description:
@@ -52,7 +52,7 @@ export const operationViewSchema = z.object({
     .meta({ description: "When this answer was written; null while there is none" }),
 });
 
-/** A request that no route answers. */
+/** A request that matched no route. */
 const unroutedViewSchema = z.object({
   method: z.string(),
   path: z.string().meta({ description: "Without its query" }),
@@ -60,7 +60,7 @@ const unroutedViewSchema = z.object({
   message: z.string(),
 });
 
-/** How a payment went at the shop behind `up --shop`. */
+/** The outcome of a payment at the shop behind `up --shop`. */
 const shopViewSchema = z.object({
   method: z.string(),
   path: z.string().meta({ description: "Without its query" }),
@@ -137,7 +137,7 @@ export const paymentSummarySchema = z.object({
 
 export type PaymentSummary = z.infer<typeof paymentSummarySchema>;
 
-/** One line of what happened to a payment. */
+/** One line in the history of a payment. */
 export const timelineEntrySchema = z.object({
   at: moment,
   kind: z.enum([
@@ -165,7 +165,7 @@ export const timelineEntrySchema = z.object({
 
 export type TimelineEntry = z.infer<typeof timelineEntrySchema>;
 
-/** Something that is wrong with a payment, and how it is mended: a `RefusalExplanation`. */
+/** A problem with a payment and its fix; see `RefusalExplanation`. */
 export const explanationSchema = z.object({
   mistake: z.string().meta({ description: "A mistake by its name, or else the reason of the refusal" }),
   situation: text.default(null).meta({ description: "Of the catalogue: what it causes or is" }),
@@ -178,7 +178,7 @@ export const explanationSchema = z.object({
   more: z.string().default("").meta({ description: "Where to read on: a section of docs/errors.md" }),
 });
 
-/** The body of a request in which no payment could be read. */
+/** The body of a request that contained no readable payment. */
 const receivedViewSchema = z.object({
   text: z.string().meta({
     description:
@@ -200,7 +200,7 @@ const answerViewSchema = z.object({
   body: z.string().meta({ description: "As it was sent" }),
 });
 
-/** A request to the shop and its answer, as x402 reads them. */
+/** A request to the shop and its response, as far as x402 is concerned. */
 const exchangeViewSchema = z.object({
   method: z.string(),
   url: z.url(),
@@ -216,7 +216,7 @@ const exchangeViewSchema = z.object({
 
 export type ExchangeView = z.infer<typeof exchangeViewSchema>;
 
-/** All that is known of one payment. */
+/** Everything known about one payment. */
 export const paymentDetailSchema = paymentSummarySchema.extend({
   method: text
     .default(null)
@@ -260,24 +260,24 @@ export const paymentDetailSchema = paymentSummarySchema.extend({
   explanations: z.array(explanationSchema),
 });
 
-/** The most payments that are told in a saved session. */
+/** The most payments in a saved session. */
 export const mostTold = 500;
 
 export type PaymentDetail = z.infer<typeof paymentDetailSchema>;
 
-/** The answer of `GET /payments`, newest first. */
+/** The response of `GET /payments`, newest first. */
 export const paymentListSchema = z.object({
   apiVersion: z.literal(paymentApiVersion),
   payments: z.array(paymentSummarySchema),
 });
 
-/** The answer of `GET /payments/{id}`. */
+/** The response of `GET /payments/{id}`. */
 export const paymentAnswerSchema = z.object({
   apiVersion: z.literal(paymentApiVersion),
   payment: paymentDetailSchema,
 });
 
-/** The answer of `GET /payments/{id}/transaction`. Gas, its price and the fee are decimal, in wei where they are money. */
+/** The response of `GET /payments/{id}/transaction`. Gas amounts are decimal strings; gas price and fee are in wei. */
 export const transactionViewSchema = z.object({
   hash: z.string(),
   from: text,

@@ -3,7 +3,7 @@ import type { Operation } from "../../protocol/problems.ts";
 import type { PaymentRequest } from "../../protocol/requests.ts";
 import type { FaultHit, Message, ReceivedBody } from "../channels/channels.ts";
 
-/** A message as records keep it: without the payment, which the record has, and without signatures. */
+/** A message as records keep it, without the payment that the record already has. Only shop entries contain signatures. */
 export type Entry =
   | RequestEntry
   | ChecksEntry
@@ -21,21 +21,21 @@ export type Entry =
 export type RequestEntry = Pick<Message<"request">, "kind" | "at" | "requestId" | "operation" | "headers">;
 
 type ChecksEntry = Pick<Message<"checks">, "kind" | "at" | "checks"> & {
-  /** The request that they were made for; null where none that was published is open. */
+  /** The request they were made for; null if no published request is open. */
   readonly requestId: string | null;
-  /** The newest block of the payment's network that the service had seen. */
+  /** The newest block that the service had seen on the payment's network. */
   readonly block: Message<"block"> | undefined;
 };
 
 export type AnswerEntry = Omit<Message<"answer">, "serviceId" | "payment" | "settlementId" | "body">;
 
-/** Calls in one HTTP request to a node that were made for the payment, or for a transaction that carries it. */
+/** Calls in one HTTP request to a node that were made for the payment or for a transaction that carries it. */
 export type RpcEntry = Omit<Message<"rpc">, "serviceId" | "about"> & {
-  /** The settlement id, or the hash of the transaction. */
+  /** The settlement id, or the transaction's hash. */
   readonly subject: Hex;
-  /** How many payments and transactions shared the HTTP request. */
+  /** The number of payments and transactions that shared the HTTP request. */
   readonly subjects: number;
-  /** The only request of the payment that was open; null where that is not certain. */
+  /** The payment's open request, if there is exactly one; otherwise null. */
   readonly requestId: string | null;
 };
 
@@ -56,40 +56,40 @@ type ClockEntry = {
   readonly timestamp: bigint;
 };
 
-/** All that was published about one payment. Times are unix milliseconds. */
+/** Everything published about one payment. Times are Unix milliseconds. */
 export type PaymentRecord = {
-  /** The settlement id; `request-ID` of a request that held no readable payment. */
+  /** The settlement id, or `request-ID` for a request without a readable payment. */
   readonly id: string;
-  /** The payment as the newest request had it; undefined where none held one. */
+  /** The payment in the newest request; undefined if none had a readable one. */
   readonly request: PaymentRequest | undefined;
-  /** The body that it was read of; undefined where that is not kept. */
+  /** The body that it was read from; undefined if it was not kept. */
   readonly body: string | undefined;
-  /** In the order in which they were published. */
+  /** In the order of publication. */
   readonly entries: readonly Entry[];
-  /** How many there were before these, and were too many to be kept. */
+  /** The number of older entries that were dropped. */
   readonly omitted: number;
-  /** Grows with every change of any record of the timeline. */
+  /** Grows with every change to any record in the timeline. */
   readonly version: number;
   readonly firstSeenAt: number;
   readonly lastSeenAt: number;
-  /** How often each operation was asked for. */
+  /** The number of requests for each operation. */
   readonly asked: Readonly<Record<Operation, number>>;
-  /** Of a 402: the id of the payment that was made for it. */
+  /** For a 402, the id of the payment that was made for it. */
   readonly paidBy: string | null;
-  /** True if the facilitator was sent an unreadable request while several shop requests were open, this one among them. */
+  /** True if the facilitator got an unreadable request while several shop requests, including this one, were open. */
   readonly mayBeAsked: boolean;
 };
 
-/** The newest request to the shop for a payment, or else the 402 without one. */
+/** The newest request to the shop for a payment, or the 402 if none carried a payment. */
 export type SeenAtShop = {
   sent: ShopSent | undefined;
-  /** Undefined while it is under way. */
+  /** Undefined while the request is in progress. */
   ended: ShopEnd | undefined;
-  /** True if the facilitator got a request about the payment, or an unreadable one, since the shop had it. */
+  /** True if the facilitator got a request about the payment, or an unreadable one, after the shop had the payment. */
   isAsked: boolean;
 };
 
-/** How the payment went at the shop; undefined if no proxy saw it there. */
+/** The payment's history at the shop; undefined if no proxy saw it there. */
 export function seenAtShop({ entries }: PaymentRecord): SeenAtShop | undefined {
   const sent = entries.findLast((entry): entry is ShopSent => entry.kind === "shop" && entry.step === "sent");
   const ended = entries.findLast(
@@ -103,27 +103,27 @@ export function seenAtShop({ entries }: PaymentRecord): SeenAtShop | undefined {
 
 const asks: ReadonlySet<Entry["kind"]> = new Set(["request", "answer", "unrouted"]);
 
-/** The request that an entry belongs to, where that is known. */
+/** The request that an entry belongs to, if known. */
 export function requestIdOf(entry: Entry): string | null {
   return "requestId" in entry ? entry.requestId : null;
 }
 
-/** The body of the newest request in which no payment could be read. */
+/** The body of the newest request without a readable payment. */
 export function receivedIn({ entries }: PaymentRecord): ReceivedBody | undefined {
   const answer = entries.findLast((entry) => entry.kind === "answer" && entry.received !== undefined);
   return answer?.kind === "answer" ? answer.received : undefined;
 }
 
-/** How often a payment was judged, and by what, is asked of its newest settle, or else verify. */
+/** A settle or verify whose checks say how the payment was judged. */
 type Judged = {
   operation: Operation;
-  /** When it was asked for. */
+  /** The entry of the newest such request, if there is one. */
   request: RequestEntry | undefined;
   /** The last checks that were made for it. */
   checks: ChecksEntry | undefined;
 };
 
-/** The newest settle of a payment, or else the newest verify. */
+/** The newest settle of a payment, or its newest verify if there was no settle. */
 export function newestJudged({ entries, asked }: PaymentRecord): Judged {
   const operation = asked.settle > 0 ? "settle" : "verify";
   const request = entries.findLast(
@@ -135,7 +135,7 @@ export function newestJudged({ entries, asked }: PaymentRecord): Judged {
   return { operation, request, checks };
 }
 
-/** The chain's time, unix seconds, when {@link newestJudged} was judged; undefined where it is not known. */
+/** The chain's time, in Unix seconds, when {@link newestJudged} was judged; undefined if unknown. */
 export function chainTimeOf(record: PaymentRecord): bigint | undefined {
   const { request, checks } = newestJudged(record);
   const clock = record.entries.findLast(
@@ -144,15 +144,15 @@ export function chainTimeOf(record: PaymentRecord): bigint | undefined {
   return clock?.timestamp ?? checks?.block?.timestamp;
 }
 
-/** A record that may have a searchable payment. */
+/** A record that may have a payment to search for. */
 type Searchable = { readonly request: PaymentRequest | undefined };
 
-/** This many digits of a signature distinguish it from others; a shorter one, which is malformed, does not. */
+/** Enough digits to tell signatures apart; a shorter signature is malformed and never matches. */
 const digitsSearched = 64;
 
 /**
- * Returns true if JSON-RPC parameters, as JSON in lower case, are about a payment: its nonce is 32 random bytes and stands in every
- * simulation and every transaction of it, and its signature in what wallets are asked.
+ * True if JSON-RPC parameters, as lower-case JSON, concern a payment. Its nonce, 32 random bytes, appears in each of
+ * its simulations and transactions, its signature in calls to wallet contracts.
  */
 export function isAbout({ request }: Searchable, text: string): boolean {
   if (request === undefined) return false;
@@ -163,11 +163,11 @@ export function isAbout({ request }: Searchable, text: string): boolean {
 }
 
 /**
- * Which payments a fault of a connection hit, of those that it may have been: those that a call {@link isAbout}, or whose
- * transaction it names by its hash. A call that names none, as for the newest block, counts for all that its HTTP request
- * asks for; a balance, for those of its payer.
+ * Finds the payments that a connection fault hit: those that a hit call {@link isAbout}, or whose transaction it
+ * names by hash. A hit call that names no payment, such as for the newest block, counts for all payments in its HTTP
+ * request; if it names a payer, as for a balance, only for that payer's.
  *
- * @param carriedBy the payments that a transaction carries
+ * @param carriedBy returns the payments that a transaction carries
  */
 export function paymentsHitBy<P extends Searchable>(
   { calls }: FaultHit,
@@ -192,25 +192,25 @@ export function paymentsHitBy<P extends Searchable>(
   );
 }
 
-/** How much a timeline keeps at most; of what exceeds it, the oldest is forgotten. */
+/** Limits of a timeline; the oldest records and entries beyond them are dropped. */
 export type TimelineBounds = {
-  /** As many payments, and half as many requests that held none. */
+  /** The number of payments; half as many requests without one are kept in addition. */
   readonly payments: number;
-  /** Of memory, about, for the payments; a quarter of that for the other requests. */
+  /** Approximate memory for the payments; the other requests get a quarter of it in addition. */
   readonly bytes: number;
-  /** Of one payment. */
+  /** The number of entries per payment. */
   readonly entries: number;
 };
 
-/** A request that has no answer yet. */
+/** A request without a response yet. */
 type OpenRequest = { readonly requestId: string; readonly payment: PaymentRequest };
 
 const noneOpen: readonly OpenRequest[] = [];
 
-/** A longer body would take more memory than the payment in it. */
+/** A longer body is not kept: it would take more memory than the payment in it. */
 const mostBody = 4_096;
 
-/** The size of a record with its payment, and of an entry, without their texts. */
+/** Approximate memory for a record with its payment, and for an entry, without their texts. */
 const recordBytes = 2_000;
 const entryBytes = 150;
 
@@ -227,11 +227,11 @@ export class WritableRecord implements PaymentRecord {
   readonly asked = { verify: 0, settle: 0 };
   paidBy: string | null = null;
   mayBeAsked = false;
-  /** Requests that have no answer yet, in their order. */
+  /** Requests without a response yet, in order. */
   open = noneOpen;
-  /** The hashes of the transactions that carry it, and the places of their txNonces. */
+  /** The hashes of the transactions that carry it, and the keys of their txNonces. */
   carriers: readonly string[] = [];
-  /** About the memory that it takes, and as much of that as is counted by the map that it is in. */
+  /** Its approximate memory, and the part of it that its map has counted. */
   bytes = recordBytes;
   counted = 0;
   #bodyBytes = 0;
@@ -240,12 +240,12 @@ export class WritableRecord implements PaymentRecord {
     this.id = id;
   }
 
-  /** Notes a request. Another one of the same payment may have other requirements, or another signature. */
+  /** Stores the payment of a request. A repeat may have other requirements or another signature. */
   ask(payment: PaymentRequest, body: string | undefined): void {
     this.request = payment;
     const bodyBytes = body?.length ?? 0;
     this.body = bodyBytes <= mostBody ? body : undefined;
-    // The payment of a long body is long, too.
+    // The payment read from a long body is long, too.
     this.bytes += bodyBytes - this.#bodyBytes;
     this.#bodyBytes = bodyBytes;
   }
@@ -254,12 +254,12 @@ export class WritableRecord implements PaymentRecord {
     this.open = [...this.open, request];
   }
 
-  /** The request under way of which this is the payment, by identity. */
+  /** The id of the open request with this very payment object. */
   openFor(payment: PaymentRequest): string | undefined {
     return this.open.find((request) => request.payment === payment)?.requestId;
   }
 
-  /** Returns true if it was under way. */
+  /** Returns true if the request was open. */
   end(requestId: string): boolean {
     const others = this.open.filter((request) => request.requestId !== requestId);
     const wasOpen = others.length < this.open.length;
@@ -267,7 +267,7 @@ export class WritableRecord implements PaymentRecord {
     return wasOpen;
   }
 
-  /** The only request under way; null where there is none, or more than one. */
+  /** The id of the only open request; null if there is none, or more than one. */
   onlyOpen(): string | null {
     const [only, ...others] = this.open;
     return only !== undefined && others.length === 0 ? only.requestId : null;
@@ -281,7 +281,7 @@ export class WritableRecord implements PaymentRecord {
     this.bytes += sizeOf(entry);
   }
 
-  /** The outcome of the payment stays. */
+  /** Drops the older half of the entries, except for the outcome of the payment. */
   #forgetHalf(): void {
     const half = Math.ceil(this.entries.length / 2);
     const old = this.entries.slice(0, half).filter(isOutcome);
@@ -295,7 +295,7 @@ function isOutcome(entry: Entry): boolean {
   return entry.kind === "settlement" && ["settled", "failed", "recovered"].includes(entry.step);
 }
 
-/** About the memory that an entry takes. */
+/** The approximate memory of an entry. */
 function sizeOf(entry: Entry): number {
   if (entry.kind === "shop") {
     const { value = "" } = entry.step === "sent" ? entry.payment : {};
@@ -307,14 +307,14 @@ function sizeOf(entry: Entry): number {
   return entryBytes + answer.length + 2 * (received?.text.length ?? 0) + (result.message?.length ?? 0);
 }
 
-/** Records by their ids, the one that was renewed longest ago first; up to a number, and a size. */
+/** Records by id, least recently renewed first; limited in number and memory. */
 export class RecordMap {
   readonly #records = new Map<string, WritableRecord>();
   readonly #bounds: TimelineBounds;
   readonly #forgotten: (record: WritableRecord) => void;
   #bytes = 0;
 
-  /** @param forgotten is called with each that is forgotten */
+  /** @param forgotten called with each record that is dropped */
   constructor(bounds: TimelineBounds, forgotten: (record: WritableRecord) => void) {
     this.#bounds = bounds;
     this.#forgotten = forgotten;
@@ -324,7 +324,7 @@ export class RecordMap {
     return this.#records.get(id);
   }
 
-  /** The record with this id, which is the newest from now on. */
+  /** Returns the record with this id, creating it if needed, and makes it the newest. */
   renew(id: string): WritableRecord {
     const known = this.#records.get(id);
     if (known !== undefined) this.#records.delete(id);
@@ -333,7 +333,7 @@ export class RecordMap {
     return record;
   }
 
-  /** Counts what a record takes now, and forgets the oldest where there is too much. */
+  /** Updates the memory counted for a record, and drops the oldest records if a limit is exceeded. */
   count(record: WritableRecord): void {
     this.#bytes += record.bytes - record.counted;
     record.counted = record.bytes;
@@ -341,7 +341,7 @@ export class RecordMap {
     if (this.#records.size > payments || this.#bytes > bytes) this.#forgetOldest();
   }
 
-  /** A twentieth at once: a map whose first entries were removed one by one takes long to find its first. */
+  /** Drops a twentieth at once: in a map that loses its first entries one by one, finding the first gets slow. */
   #forgetOldest(): void {
     const payments = 0.95 * this.#bounds.payments;
     const bytes = 0.95 * this.#bounds.bytes;

@@ -23,10 +23,10 @@ import {
 } from "./record.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** The networks and tokens that payments name, where there are more than the built-in ones. */
+/** The networks and tokens that payments name, if there are more than the built-in ones. */
 export type KnownNames = { networks?: NetworkRegistry | undefined; tokens?: KnownTokens | undefined };
 
-/** A payment as one row of a list. */
+/** Summarizes a payment as one row of a list. */
 export function summaryOf(record: PaymentRecord, names: KnownNames = {}): PaymentSummary {
   const { id, version, firstSeenAt, lastSeenAt, request } = record;
   const summary: PaymentSummary = {
@@ -55,13 +55,13 @@ export function summaryOf(record: PaymentRecord, names: KnownNames = {}): Paymen
   return summary;
 }
 
-/** The payment header that a shop got, which names terms as a body does. */
+/** The payment header that a shop got; it names terms as a body does. */
 function headerIn(record: PaymentRecord): { text: string } | undefined {
   const { sent } = seenAtShop(record) ?? {};
   return sent && { text: sent.payment.value };
 }
 
-/** The amount in the claim, if the payment allows more; null for others, and for failures. */
+/** The amount that was claimed, if the payment allows less than its maximum; null for other payments and failures. */
 function chargeOf({ request, entries }: PaymentRecord, { ledger }: PaymentSummary): string | null {
   const { payment } = request ?? {};
   if (payment === undefined || ledger === "failed" || !allowsLess(payment)) return null;
@@ -73,14 +73,14 @@ function claimedAmount(entries: PaymentRecord["entries"]): string | null {
   return claim !== undefined && "amount" in claim ? `${claim.amount}` : null;
 }
 
-/** The amount that a shop's action moved, by its answer or else by the ledger; null if it moved nothing. */
+/** The amount that a shop's action moved, from the answer, otherwise from the ledger; null if it moved nothing. */
 function movedBy({ entries }: PaymentRecord, { ledger }: PaymentSummary): string | null {
   if (ledger === "failed") return null;
   const answer = entries.findLast((entry) => entry.kind === "answer" && entry.result.amount !== undefined);
   return answer?.kind === "answer" ? (answer.result.amount ?? null) : claimedAmount(entries);
 }
 
-/** A payment method that only the service knows is skipped. */
+/** Payment methods known only to the service are skipped. */
 function allowsLess({ method }: PaymentRequest["payment"]): boolean {
   return methods.some(({ name, takesLess }) => name === method && takesLess);
 }
@@ -93,7 +93,7 @@ function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["ask
     case "answer": {
       const { outcome, transaction } = entry.result;
       summary[entry.operation] = viewOf(entry, asked[entry.operation]);
-      // A success of which nothing is taken names none.
+      // A success that took nothing has no transaction.
       if (transaction) summary.transaction = transaction;
       if (outcome === "settled") summary.settledAt ??= entry.at;
       return;
@@ -109,7 +109,7 @@ function takeIn(summary: PaymentSummary, entry: Entry, asked: PaymentRecord["ask
     case "settlement":
       if (entry.step !== "delivered") summary.ledger = entry.step;
       if (entry.step === "settled" || entry.step === "recovered") summary.settledAt ??= entry.at;
-      // What was mined may be undone.
+      // A reorganization or failure undoes an earlier settlement.
       if (entry.step === "reorganized" || entry.step === "failed") summary.settledAt = null;
       if ("transaction" in entry) summary.transaction = entry.transaction ?? null;
       return;
@@ -155,7 +155,7 @@ function viewOf(answer: AnswerEntry, count: number): OperationView {
   };
 }
 
-/** Who pays what on which network, as lists of payments have it. */
+/** Payer, amount and network of a payment, as lists show them. */
 type PaymentTerms = {
   network: string | null;
   payer: string | null;
@@ -164,20 +164,20 @@ type PaymentTerms = {
   /** In the asset's smallest unit. */
   amount: string | null;
   asset: string | null;
-  /** How the amount is shown; null if the token is unknown. */
+  /** The units to show the amount in; null if the token is unknown. */
   token: TokenUnits | null;
 };
 
-/** A payment, or the body of a request in which none could be read. */
+/** A payment, or the body of a request without a readable one. */
 type RequestOrBody = { request: PaymentRequest | undefined; received: { text: string } | undefined };
 
-/** The terms of a payment, or else what is named in a body that is none, so that its sender finds it among the others. */
+/** The terms of a payment. For an unreadable body, those that it names, so that its sender finds it in the list. */
 export function termsOf(
   request: RequestOrBody,
   { networks = builtInNetworks, tokens }: KnownNames,
 ): PaymentTerms {
   const { network, payer, value, asset } = namedBy(request, networks);
-  // A payment header of version 1 names no token: the network's own is meant.
+  // A version 1 payment header names no token; it means the network's USDC.
   const token = asset === undefined ? network?.usdc : knownToken(network, asset, tokens);
   return {
     network: network?.name ?? null,
@@ -205,7 +205,7 @@ function namedBy({ request, received }: RequestOrBody, networks: NetworkRegistry
   return { ...names, asset: names?.assets[0] };
 }
 
-/** The records of the newest payments, so many at most, newest first. A 402 that was paid is part of its payment's. */
+/** The newest `limit` records, newest first. A 402 that was paid is shown as part of its payment. */
 export function newestRecords(timeline: Pick<Timeline, "records">, limit?: number): PaymentRecord[] {
   return [...timeline.records()]
     .filter(({ paidBy }) => paidBy === null)
@@ -213,18 +213,18 @@ export function newestRecords(timeline: Pick<Timeline, "records">, limit?: numbe
     .slice(0, limit);
 }
 
-/** The summaries of the newest payments, so many at most, newest first: those of an earlier run come last. */
+/** The newest `limit` summaries, newest first; those from an earlier run come last. */
 export function newestSummaries(timeline: Timeline, names: KnownNames, limit?: number): PaymentSummary[] {
   const newest = summariesOf(newestRecords(timeline, limit), names);
   return [...newest, ...earlierSummaries(timeline)].slice(0, limit);
 }
 
-/** The summaries of payments of an earlier run, newest first. */
+/** The summaries of payments from an earlier run, newest first. */
 export function earlierSummaries(timeline: Pick<Timeline, "earlier">): PaymentSummary[] {
   return timeline.earlier().map((detail) => ({ ...paymentSummarySchema.parse(detail), version: 0 }));
 }
 
-/** The summaries of these records. One that cannot be summed up hides no other. */
+/** The summaries of these records. One that cannot be summarized does not hide the others. */
 export function summariesOf(records: Iterable<PaymentRecord>, names: KnownNames = {}): PaymentSummary[] {
   return [...records].flatMap((record) => {
     try {
@@ -236,7 +236,7 @@ export function summariesOf(records: Iterable<PaymentRecord>, names: KnownNames 
   });
 }
 
-/** So many lines of a payment are shown, the newest; those before are counted. */
+/** At most this many lines of a payment are shown, the newest; older ones are only counted. */
 const mostLines = 300;
 
 /** The history of a payment, line by line. */
@@ -355,7 +355,7 @@ function describeTransaction(entry: Extract<Entry, { kind: "transaction" }>): Li
   }
 }
 
-/** The members of a message that can be shown: texts, numbers and flags; big numbers as decimal text. */
+/** The fields of a message that can be shown: strings, numbers and booleans; bigints as decimal strings. */
 function facts(values: Record<string, unknown>): Record<string, string | number | boolean> {
   return Object.fromEntries(
     Object.entries(values).flatMap(([name, value]) => {

@@ -19,24 +19,26 @@ import {
   type WritableRecord,
 } from "./record.ts";
 
-/** The history of each payment in a service, kept in memory up to a bound. Everything that shows payments reads it. */
+/** The history of each payment in a service, kept in memory up to a limit. Everything that shows payments reads it. */
 export type Timeline = {
-  /** Payments of an earlier run, as they were described at its end, the newest first. Those that came again have a record. */
+  /**
+   * Payments from an earlier run, as described at its end, newest first. Those that came again since have a record instead.
+   */
   earlier(): readonly PaymentDetail[];
-  /** First the payments, the one that was asked for longest ago first, then the requests that held none. */
+  /** Payments first, the least recently requested one first; then the requests without a readable payment. */
   records(): Iterable<PaymentRecord>;
-  /** By its id, or the hash of a transaction that carries it: of several payments in one, the first. */
+  /** Finds a record by its id, or by the hash of a transaction that carries it (the first payment, if there are several). */
   find(id: string): PaymentRecord | undefined;
-  /** The version of the newest change; 0 where there was none. */
+  /** The version of the newest change; 0 if there was none. */
   version(): number;
   /**
-   * Calls the listener with each entry, and the records that it stands in now, within the publishing of the message: it must
-   * be quick. What is known of no payment stands in none. Gives what ends that.
+   * Calls the listener with each entry and the records it was added to; none if it concerns no known payment. The
+   * call happens while the message is published, so the listener must be fast. Returns a function that ends it.
    */
   onEntry(listener: EntryListener): () => void;
-  /** Calls the listener soon after anything changed, once for many changes. Gives what ends that. */
+  /** Calls the listener soon after a change, once for many changes. Returns a function that ends it. */
   onChange(listener: () => void): () => void;
-  /** Another one after each {@link Timeline.clear}, and in each process. */
+  /** A random id; changes with each {@link Timeline.clear} and in each process. */
   epoch(): string;
   /** Forgets everything. */
   clear(): void;
@@ -49,32 +51,32 @@ type EntryListener = (entry: Entry, records: readonly PaymentRecord[]) => void;
 export type TimelineOptions = {
   bounds?: TimelineBounds;
   /**
-   * Asks a chain for its time, unix seconds: the service itself asks none about a payment that it refuses for its signature
-   * or terms.
+   * Reads a chain's time, in Unix seconds. The service itself does not read it for payments that it refuses because
+   * of their signature or terms.
    */
   readTime?: ((network: string) => Promise<bigint | undefined> | undefined) | undefined;
-  /** Payments of an earlier run, the newest first. They are kept whatever is forgotten. */
+  /** Payments from an earlier run, newest first. They are never dropped. */
   earlier?: readonly PaymentDetail[] | undefined;
 };
 
 /** A service that runs for weeks must not fill the memory. */
 const usualBounds: TimelineBounds = { payments: 10_000, bytes: 100_000_000, entries: 2_000 };
 
-/** Changes of so many milliseconds are announced at once. */
+/** Changes within this many milliseconds are announced together. */
 const announceEveryMs = 50;
 
-/** Among so many payments, the newest, those that a fault hit are looked for. */
+/** Only this many payments, the newest, are searched for those that a fault hit. */
 const mostSearched = 500;
 
-/** How requests end for which the service has asked their chain. */
+/** The outcomes for which the service has already asked the chain. */
 const judgedByChain: readonly PaymentOutcome[] = ["valid", "settled", "pending"];
 
-/** Of a request that took longer, the chain's time at its end says nothing of its beginning. */
+/** After a longer request, the chain's time at its end says nothing about its beginning. */
 const longestLookMs = 1_000;
 
 const none: readonly WritableRecord[] = [];
 
-/** Keeps what the channels say about the payments of the service with this id. */
+/** Records what the channels publish about the payments of the service with this id. */
 export function createTimeline(serviceId: string, options?: TimelineOptions): Timeline {
   return new ChannelTimeline(serviceId, options);
 }
@@ -84,12 +86,12 @@ class ChannelTimeline implements Timeline {
   readonly #readTime: TimelineOptions["readTime"];
   readonly #earlier: readonly PaymentDetail[];
   readonly #payments: RecordMap;
-  /** Records without a readable payment, kept apart: a flood of them must not push payments out. */
+  /** Records without a readable payment, kept apart so that a flood of them cannot push payments out. */
   readonly #others: RecordMap;
-  /** The payments that a transaction carries, by its hash; and those of the newest of each txNonce, by that. */
+  /** The payments that a transaction carries, by its hash, and by its network, operator and txNonce. */
   readonly #carried = new Map<string, readonly WritableRecord[]>();
   readonly #blocks = new Map<string, Message<"block">>();
-  /** Payments at the shop whose answer is not there, by the id of the request. */
+  /** Payments at the shop without a response yet, by request id. */
   readonly #atShop = new Map<string, WritableRecord>();
   readonly #lookUps = new Map<string, Promise<bigint | undefined>>();
   readonly #listeners = new Set<EntryListener>();
@@ -220,7 +222,7 @@ class ChannelTimeline implements Timeline {
     if (!judgedByChain.includes(result.outcome)) void this.#lookUpTime(message.payment, requestId);
   }
 
-  /** The record that an answer stands in: of a request that held no payment, one of its own. */
+  /** The record that an answer belongs to; a request without a readable payment gets one of its own. */
   #recordOf({ payment, body, requestId }: Message<"answer">): WritableRecord {
     if (payment === undefined) return this.#recordOfUnreadable(requestId);
     const known = this.#payments.get(payment.settlementId);
@@ -230,7 +232,7 @@ class ChannelTimeline implements Timeline {
     return record;
   }
 
-  /** Notes the chain's time for a request that was answered without it. */
+  /** Looks up the chain's time for a request that was answered without it. */
   async #lookUpTime(
     { knownNetwork: { name }, settlementId }: PaymentRequest,
     requestId: string,
@@ -255,7 +257,7 @@ class ChannelTimeline implements Timeline {
     this.#add(message, [this.#recordOfUnreadable(message.requestId)]);
   }
 
-  /** The record of a request to the facilitator that names no payment: if a shop has one payment, it is about that. */
+  /** The record of a facilitator request without a payment. If exactly one payment is open at a shop, it is about that one. */
   #recordOfUnreadable(requestId: string): WritableRecord {
     const [only, ...others] = this.#atShop.values();
     if (only !== undefined && others.length === 0) return only;
@@ -293,7 +295,7 @@ class ChannelTimeline implements Timeline {
     this.#add(message, this.#carriedBy(message.transaction));
   }
 
-  /** A transaction that was signed carries its payments, or those of an earlier one of its txNonce. */
+  /** Links a signed transaction to its payments, or to those of an earlier transaction with the same txNonce. */
   #carry(signed: Extract<Message<"transaction">, { step: "signed" }>): void {
     const { network, operator, txNonce, transaction, settlementIds } = signed;
     const place = `${network} ${operator} ${txNonce}`;
@@ -323,7 +325,7 @@ class ChannelTimeline implements Timeline {
     for (const record of hit) this.#add({ ...kept, requestId: record.onlyOpen() }, [record]);
   }
 
-  /** It is news of every payment into or out of its channel. */
+  /** Concerns every payment into or out of the channel. */
   #onWithdrawal(message: Message<"withdrawal">): void {
     const ofChannel = [...this.#payments.values()].filter(
       ({ request }) => request !== undefined && voucherIn(request.payment)?.channelId === message.channel,
@@ -340,7 +342,7 @@ class ChannelTimeline implements Timeline {
     return this.#carried.get(transaction) ?? none;
   }
 
-  /** A transaction is forgotten with the last of its payments. */
+  /** A transaction is forgotten together with the last of its payments. */
   #forgetCarriers(record: WritableRecord): void {
     for (const key of record.carriers) {
       const left = this.#carriedBy(key).filter((other) => other !== record);
@@ -358,7 +360,7 @@ function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce():
   function call(): void {
     timer = undefined;
     for (const listener of listeners) {
-      // Called by a timer, where what is thrown would end the process.
+      // An exception in a timer callback would end the process.
       try {
         listener();
       } catch (error) {
@@ -379,7 +381,7 @@ function createAnnouncer(): Pick<Timeline, "onChange" | "close"> & { announce():
   };
 }
 
-/** Returns false for what browsers and crawlers request by themselves: icons, robots.txt, preflights to paths that do not exist. */
+/** False for requests that browsers and crawlers make on their own: icons, robots.txt, preflights to unknown paths. */
 function isMeantForFacilitator({ method, path, status }: Message<"unrouted">): boolean {
   const isGuess = method === "OPTIONS" && status !== 405;
   return method === "POST" || (!isGuess && /verify|settle|supported/i.test(path));

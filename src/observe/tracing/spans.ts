@@ -8,14 +8,14 @@ import { contextAfter, mostRemembered, readTraceparent, type TraceContext } from
 
 type OpenRequest = {
   readonly span: Span;
-  /** False where another request settles the payment: what the chain is asked is asked for that. */
+  /** False for a settle of a payment that is already being settled: its RPC calls belong to that settlement. */
   readonly isChecking: boolean;
 };
 
-/** Two clocks of different precision are compared: whole milliseconds, and a duration. */
+/** Two clocks of different precision are compared: whole milliseconds and a duration. */
 const clockToleranceMs = 1;
 
-/** A server span for each verify and settle, from the reading of its payment to its answer. */
+/** One server span per verify or settle, from reading the payment to the response. */
 export function createRequestSpans(
   { api, tracer, payments }: TraceContext,
   isSettling: (settlementId: Hex) => boolean,
@@ -25,8 +25,8 @@ export function createRequestSpans(
   let lastEnded: { requestId: string; span: Span } | undefined;
 
   /**
-   * The parent is the span of an HTTP instrumentation, else the caller's, else the payment's earlier one. If it is
-   * not the earlier one, that is linked.
+   * The parent is the active span of an HTTP instrumentation, else the caller's `traceparent`, else the payment's
+   * earlier span. If the earlier span is in another trace, it is linked instead.
    */
   function placeOf(
     headers: TraceHeaders | undefined,
@@ -88,7 +88,7 @@ export function createRequestSpans(
       }
       span.end();
       open.delete(requestId);
-      // The log line of the request follows immediately.
+      // The log line of this request follows immediately.
       lastEnded = { requestId, span };
     },
 
@@ -98,8 +98,8 @@ export function createRequestSpans(
     },
 
     /**
-     * The newest request that was checking a payment at the given time. Once it is claimed, the chain is asked for the
-     * settlement, or its transaction.
+     * The newest request that was checking the payment at time `at`. Once the payment is claimed, RPC calls belong to
+     * its settlement or transaction.
      */
     checking({ entries }: PaymentRecord, at: number): Span | undefined {
       const newest = entries.findLast(
@@ -138,10 +138,7 @@ function describePayment({
   };
 }
 
-/**
- * A span for each settlement, from its claim to its outcome on chain, and one for each recovery. They may outlive the
- * request, if that was answered `pending`.
- */
+/** One span per settlement, from claim to outcome on chain, and one per recovery. May outlive its request. */
 export function createSettlementSpans({ api, tracer, payments }: TraceContext) {
   const { SpanKind, SpanStatusCode } = api;
   const open = createBoundedMap<Hex, Span>(mostRemembered, (span) => span.end());
@@ -159,7 +156,7 @@ export function createSettlementSpans({ api, tracer, payments }: TraceContext) {
     return span;
   }
 
-  /** A settlement claimed by an earlier process gets a span with its first step in this one. */
+  /** A settlement that an earlier process claimed gets its span at its first step in this process. */
   function spanOf(settlementId: Hex): Span {
     return open.get(settlementId) ?? start("x402.settlement", settlementId);
   }
@@ -225,15 +222,15 @@ export function createSettlementSpans({ api, tracer, payments }: TraceContext) {
 type OpenTransaction = {
   readonly span: Span;
   readonly txNonce: string;
-  /** The first transaction and its replacements, one of which is mined. */
+  /** The first transaction and its replacements; one of them gets mined. */
   readonly hashes: Hex[];
-  /** The block of the newest receipt, since a receipt is read several times. */
+  /** The block of the newest receipt; a receipt is read several times. */
   block: Hex | undefined;
 };
 
 /**
- * A span for each txNonce of an operator, from signing to the block that closes it; replacements are events. It is in
- * the trace of the first payment in the transaction, with a link to every payment in it.
+ * One span per txNonce of an operator, from signing to the block that closes it; replacements are events. It belongs
+ * to the trace of the first payment in the transaction and links to every payment in it.
  */
 export function createTransactionSpans(
   { api, tracer, payments }: TraceContext,
@@ -310,7 +307,7 @@ export function createTransactionSpans(
       for (const hash of transaction.hashes) byHash.delete(hash);
     },
 
-    /** The span of a transaction whose txNonce is not closed yet. */
+    /** The span of a transaction whose txNonce is still open. */
     find: (hash: Hex) => byHash.get(hash)?.span,
 
     close(): void {
@@ -319,7 +316,7 @@ export function createTransactionSpans(
   };
 }
 
-/** A client span for calls in an HTTP request to an RPC endpoint; it lasts as long as the whole request. */
+/** A client span for calls in an HTTP request to an RPC endpoint; it spans the whole HTTP request. */
 export function traceRpc(
   { api, tracer }: TraceContext,
   { network, endpoint, purpose, methods, subjects, error }: RpcEntry,

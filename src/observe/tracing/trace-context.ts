@@ -3,14 +3,14 @@ import type { Hex } from "../../protocol/hex.ts";
 import { createBoundedMap } from "../../util/cache.ts";
 import type { TraceHeaders } from "../channels/channels.ts";
 
-/** How many payments and transactions are remembered; the oldest are forgotten first. */
+/** The number of payments and transactions kept in memory; the oldest are dropped first. */
 export const mostRemembered = 10_000;
 
-/** The dependencies for making the spans of a service. */
+/** Shared by everything that creates spans. */
 export type TraceContext = {
   api: typeof OpenTelemetry;
   tracer: OpenTelemetry.Tracer;
-  /** The newest span of each payment by settlement id; later spans without another parent continue it. */
+  /** The newest span of each payment, by settlement id; later spans without another parent continue its trace. */
   payments: {
     get(settlementId: Hex): OpenTelemetry.SpanContext | undefined;
     set(settlementId: Hex, span: OpenTelemetry.SpanContext): void;
@@ -22,7 +22,7 @@ export function createTraceContext(api: typeof OpenTelemetry): TraceContext {
   return { api, tracer, payments: createBoundedMap(mostRemembered) };
 }
 
-/** The context for a child of this span, or for a new trace without one. */
+/** The context for a child of `parent`, or for a new trace if there is none. */
 export function contextAfter(
   { ROOT_CONTEXT, trace }: typeof OpenTelemetry,
   parent: OpenTelemetry.SpanContext | undefined,
@@ -34,8 +34,8 @@ const traceparentFormat = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-
 const longestHeader = 512;
 
 /**
- * The parent span in a request's `traceparent` and `tracestate`; undefined without one. Parsed here, so that it does
- * not depend on the SDK's propagator.
+ * Reads the parent span from a request's `traceparent` and `tracestate`; undefined if missing or invalid. Parsed here
+ * so that it does not depend on the SDK's propagator.
  *
  * @see https://www.w3.org/TR/trace-context/
  */

@@ -7,11 +7,11 @@ import { createRequestSpans, createSettlementSpans, createTransactionSpans, trac
 import { createTraceContext } from "./trace-context.ts";
 
 /**
- * Traces a service, if `@opentelemetry/api` is installed and an SDK is registered with it. Otherwise undefined, and no
- * timeline is asked for.
+ * Traces a service if `@opentelemetry/api` is installed and an SDK is registered with it. Otherwise returns undefined
+ * and never calls `timeline`.
  *
  * @param load loads the API; by default the installed one
- * @throws the error of loading an API that is installed but broken
+ * @throws if the API is installed but fails to load
  */
 export async function openTracing(
   timeline: () => Timeline,
@@ -23,8 +23,8 @@ export async function openTracing(
 }
 
 /**
- * An SDK is registered under a symbol that all copies of the API share. Without it, the API's fifty files are not
- * loaded, which would delay every start.
+ * An SDK registers itself under a symbol shared by all copies of the API. Without one, skip the import: the API's
+ * fifty files would delay every start.
  */
 async function loadWhereUsed(): Promise<typeof OpenTelemetry | undefined> {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return undefined;
@@ -39,20 +39,20 @@ function absent(error: unknown): undefined {
 /** Without an SDK, the API's tracers do nothing. */
 function isRegistered({ trace }: typeof OpenTelemetry): boolean {
   const provider = trace.getTracerProvider();
-  // The API's proxy provider, perhaps of another copy of the API: it has a delegate once an SDK is registered.
+  // This is the API's proxy provider, perhaps from another copy of the API. It has a delegate once an SDK is registered.
   if (!("getDelegateTracer" in provider) || typeof provider.getDelegateTracer !== "function") return true;
   return provider.getDelegateTracer("x402-facilitator-kit") !== undefined;
 }
 
-/** Makes the spans of a service until it is closed. */
+/** Creates the spans of a service until closed. */
 export type Tracing = {
-  /** `traceId` and `spanId` for a log line, found by its request, transaction or payment. */
+  /** Returns `traceId` and `spanId` for a log line, found by its request, transaction or payment. */
   logFields(fields: object, requestId: () => unknown): { traceId?: string; spanId?: string };
-  /** Ends the subscriptions and all open spans. Exporting the rest is up to the SDK. */
+  /** Ends the subscription and all open spans. Exporting the remaining spans is up to the SDK. */
   close(): void;
 };
 
-/** Makes spans of what stands in a timeline, from now on. */
+/** Creates spans from the entries of a timeline, starting now. */
 export function createTracing(api: typeof OpenTelemetry, timeline: Timeline): Tracing {
   const context = createTraceContext(api);
   const settlements = createSettlementSpans(context);
@@ -85,7 +85,7 @@ export function createTracing(api: typeof OpenTelemetry, timeline: Timeline): Tr
   }
 
   const unsubscribe = timeline.onEntry((entry, records) => {
-    // An exception in an SDK must not become an uncaught exception of the service.
+    // An exception in an SDK must not become an uncaught exception in the service.
     try {
       trace(entry, records);
     } catch (error) {
@@ -116,7 +116,7 @@ export function createTracing(api: typeof OpenTelemetry, timeline: Timeline): Tr
   };
 }
 
-/** Reads the log fields that name a payment or a transaction. */
+/** Reads the log fields that identify a transaction or a payment. */
 function readFields(fields: object): { hash: Hex | undefined; settlement: Hex | undefined } {
   const read = (name: string) => bytes32.safeParse(Reflect.get(fields, name)).data;
   return { hash: read("hash"), settlement: read("settlement") };

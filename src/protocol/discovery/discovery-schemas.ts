@@ -3,9 +3,9 @@ import { sameAddress } from "../hex.ts";
 import { builtInNetworks, type NetworkRegistry } from "../networks.ts";
 import { address } from "../primitives.ts";
 
-// The discovery of the public protocol (extension `bazaar`): what can be bought.
+// Discovery in the public protocol (extension `bazaar`): the resources that can be bought.
 
-/** One way to pay for a resource, as the requirements of its version say it. */
+/** An offer for a resource, with the members of its protocol version. */
 const acceptsSchema = z.looseObject({
   scheme: z.string(),
   network: z.string(),
@@ -14,7 +14,7 @@ const acceptsSchema = z.looseObject({
   extra: z.looseObject({ assetTransferMethod: z.string().optional() }).optional(),
 });
 
-/** The paid resource, as the public clients of the extension read it. */
+/** A paid resource, as the public clients of the extension read it. */
 export const discoveredResourceSchema = z.object({
   resource: z
     .string()
@@ -56,9 +56,9 @@ export type DiscoverySearch = z.infer<typeof discoverySearchSchema>;
 
 const largestPage = 100;
 const usualPage = 20;
-/** The resources of an organization that are kept; the one that was paid for longest ago makes room. */
+/** The most resources kept per organization; the least recently paid one is dropped first. */
 export const mostResources = 500;
-/** A resource that has not changed is written again only after so long. */
+/** An unchanged resource is not written again within this time. */
 export const writtenForMs = 60_000;
 
 const wholeNumber = (least: number, most: number) => {
@@ -107,7 +107,7 @@ export const discoverySearchQuery = z.strictObject({
     .optional(),
 });
 
-/** Reads the parameters of either path; `detail` says everything that is wrong with them. */
+/** Reads the query parameters of either route; `detail` lists everything that is wrong with them. */
 export function readDiscoveryQuery<Query>(
   schema: z.ZodType<Query>,
   parameters: unknown,
@@ -120,7 +120,7 @@ export function readDiscoveryQuery<Query>(
 /** The filters of both lists. */
 type DiscoveryFilter = Omit<z.infer<typeof discoveryListQuery>, "limit" | "offset">;
 
-/** A page of the resources that pass a filter, in the given order. */
+/** Returns a page of the resources that pass a filter, in the given order. */
 export function listResources(
   all: readonly DiscoveredResource[],
   { limit = usualPage, offset = 0, ...filter }: z.infer<typeof discoveryListQuery>,
@@ -131,7 +131,7 @@ export function listResources(
   return { x402Version: 2, items, pagination: { limit, offset, total: found.length } };
 }
 
-/** A page of the resources that have words of the query, most words first. */
+/** Returns a page of the resources that contain words of the query, most words first. */
 export function searchResources(
   all: readonly DiscoveredResource[],
   { query, limit = usualPage, cursor = 0, ...filter }: z.infer<typeof discoverySearchQuery>,

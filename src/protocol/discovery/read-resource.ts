@@ -5,7 +5,7 @@ import { address } from "../primitives.ts";
 import type { PayloadReader, PaymentRequest } from "../requests.ts";
 import type { DiscoveredResource } from "./discovery-schemas.ts";
 
-/** A resource as one payment describes it, and the key that identifies it. */
+/** A resource as one payment describes it, and its key. */
 export type SeenResource = { key: string; resource: Omit<DiscoveredResource, "lastUpdated"> };
 
 const longestUrl = 2_048;
@@ -44,13 +44,13 @@ const bodySchema = z.object({
   }),
 });
 
-/** The way in which a payment was made, as an offer names it. */
+/** The payment method, as an offer names it. */
 type Way = Pick<PayloadReader, "scheme"> & Pick<MethodTerms, "transfer">;
 
 /**
- * The resource that a settled payment bought; undefined where it has no URL of a web server. In version 1 the shop's
- * requirements have it; in version 2 the payer's client repeats what the shop has sent. Never throws: for what is nested too deeply to be
- * written it is undefined too.
+ * Reads the resource that a settled payment bought; undefined if it has no http(s) URL. In version 1 it is in the
+ * shop's requirements; in version 2 the payer's client repeats what the shop sent. Never throws: input nested too
+ * deeply to be serialized is undefined, too.
  */
 export function readResource(body: unknown, payment: PaymentRequest, way: Way): SeenResource | undefined {
   try {
@@ -92,7 +92,7 @@ function read(body: unknown, payment: PaymentRequest, way: Way): SeenResource | 
   };
 }
 
-/** How a token moves where an offer does not say it. */
+/** The transfer method of an offer that names none. */
 const unsaidTransfer = "eip3009";
 
 function acceptsOf(
@@ -102,7 +102,7 @@ function acceptsOf(
   told: { address: string; description: string | undefined; mimeType: string | undefined },
 ): DiscoveredResource["accepts"][number] {
   const { address: resource, description = "", mimeType = "" } = told;
-  // What was offered: of a payment of scheme “upto” less may have been taken.
+  // The offered amount: a payment of scheme “upto” may have been settled for less.
   const amount = payment.limit.toString();
   const known = { ...extra, ...(transfer !== unsaidTransfer && { assetTransferMethod: transfer }) };
   return {
@@ -117,7 +117,7 @@ function acceptsOf(
   };
 }
 
-/** The URL of a web server, without its query and credentials; undefined for anything else. */
+/** Parses an http(s) URL and removes its query, hash and credentials; undefined for anything else. */
 function cleanUrl(text: string | undefined): URL | undefined {
   if (text === undefined || text.length > longestUrl) return undefined;
   const url = URL.parse(text);
@@ -126,7 +126,7 @@ function cleanUrl(text: string | undefined): URL | undefined {
   return url;
 }
 
-/** One line, without characters that hide text or reverse its direction, and cut between characters. */
+/** One line of text without characters that hide text or reverse its direction, truncated between characters. */
 function toPlainText(text: string): string {
   const plain = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, " ").trim();
   return plain.slice(0, longestDescription).replace(/\p{Cs}$/u, "");
@@ -140,7 +140,7 @@ const mostTags = 5;
 const longestIconUrl = 2_048;
 const loopbackNames = /^(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)\.?$/i;
 
-/** Reads the members by the rules of the extension `bazaar`: invalid ones are left out. */
+/** Reads the members by the rules of the extension `bazaar`; invalid ones are left out. */
 export function readServiceMetadata(resource: {
   serviceName?: unknown;
   tags?: unknown;
@@ -169,21 +169,21 @@ function readTags(tags: unknown): string[] {
   return [...found.values()].slice(0, mostTags);
 }
 
-/** A URL with a host name: an IP address could lead readers of the catalogue into their own network. */
+/** True for a URL with a host name: an IP address could lead readers of the catalogue into their own network. */
 function isIconUrl(text: unknown): text is string {
   if (typeof text !== "string" || text.length > longestIconUrl || /\p{Cc}/u.test(text)) return false;
   const url = URL.parse(text);
   if (url === null || !/^https?:\/\//i.test(text) || url.username !== "" || url.password !== "") return false;
-  // The parser has decoded the host and made numbers of every spelling into dotted ones.
+  // The parser has decoded the host and normalized every spelling of an IPv4 address.
   return !/^(\d+\.){3}\d+$|^\[|^\d+$|^0x[0-9a-f]*$/i.test(url.hostname) && !loopbackNames.test(url.hostname);
 }
 
 type Resource = SeenResource["resource"];
 
-/** Ways to pay for one resource. */
+/** The most offers kept for one resource. */
 const mostAccepts = 10;
 
-/** The newest description counts; earlier ways to pay of the same protocol version stay. */
+/** Merges two sightings: the newest description counts; earlier offers of the same protocol version stay. */
 export function mergeResource(earlier: Resource | undefined, seen: Resource): Resource {
   if (earlier === undefined || earlier.x402Version !== seen.x402Version) return seen;
   const keyOf = ({ scheme, network, asset, extra }: Resource["accepts"][number]) =>
@@ -193,18 +193,18 @@ export function mergeResource(earlier: Resource | undefined, seen: Resource): Re
   return { ...seen, accepts: [...seen.accepts, ...others].slice(0, mostAccepts) };
 }
 
-/** The part of the extension that is kept. */
+/** The parts of the extension that are kept. */
 type Bazaar = { type: "http" | "mcp"; toolName?: string; routeTemplate?: string; info: object };
 
-/** Longer ones are left out of the catalogue. */
+/** In characters; longer ones are left out of the catalogue. */
 const longestInfo = 4_096;
 const longestSchema = 8_192;
 
-/** Values of the whole extension, and how deep they are nested: some 60 values are usual. */
+/** The most values in the whole extension, and how deep they may be nested; some 60 values are usual. */
 const mostValues = 300;
 const deepest = 32;
 
-/** The limit for values of `info` times values of its schema, since each may be compared with each: some milliseconds. */
+/** The limit for values in `info` times values in its schema: each may be compared with each, in some milliseconds. */
 const mostComparisons = 4_000;
 
 const anyObject = z.record(z.string(), z.unknown());
@@ -220,7 +220,7 @@ const infoSchema = z.union([
   z.looseObject({
     input: z.looseObject({
       type: z.literal("mcp"),
-      // Shown to people: without control characters, and those that hide text or turn its direction.
+      // Shown to people, so it must not contain control characters or characters that hide or reverse text.
       toolName: z.string().regex(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]{1,128}$/u),
       inputSchema: anyObject,
     }),
@@ -235,9 +235,9 @@ const extensionSchema = z.object({
 });
 
 /**
- * Reads the extension `bazaar` of a payment; undefined where it is not what the extension says, its `info` is not what
- * its `schema` says, or either is large. The payer's client has sent both, so what could take long is not tried: many
- * values, patterns, and references, with which a short schema can say a condition billions of times.
+ * Reads the extension `bazaar` of a payment. Undefined if it breaks the rules of the extension, if its `info` does
+ * not match its `schema`, or if either is large. The payer's client sends both, so anything slow is rejected: many
+ * values, patterns, and references, with which a short schema can repeat a condition billions of times.
  */
 export function readBazaar(extension: unknown): Bazaar | undefined {
   if (countValues(extension) > mostValues) return undefined;
@@ -254,7 +254,7 @@ export function readBazaar(extension: unknown): Bazaar | undefined {
   };
 }
 
-/** Payments for one resource repeat its description, and to build a schema takes milliseconds of the event loop. */
+/** Payments for one resource repeat its description, and building a schema blocks the event loop for milliseconds. */
 const followed = createBoundedMap<string, boolean>(200);
 
 function follows(info: object, schema: Record<string, unknown>): boolean {
@@ -279,7 +279,7 @@ function tryToFollow(info: object, schema: Record<string, unknown>): boolean {
   }
 }
 
-/** Stops where there are more than {@link mostValues}; values nested deeper than {@link deepest} are too many. */
+/** Stops counting above {@link mostValues}; values nested deeper than {@link deepest} count as too many. */
 function countValues(value: unknown, depth = 0): number {
   if (typeof value !== "object" || value === null) return 1;
   if (depth > deepest) return Number.POSITIVE_INFINITY;
@@ -291,7 +291,7 @@ function countValues(value: unknown, depth = 0): number {
   return count;
 }
 
-/** Checks the rules of the extension; a template that breaks one is ignored. */
+/** Checks a template by the rules of the extension; one that breaks them is ignored. */
 function isRouteTemplate(template: string | undefined): template is string {
   if (template === undefined || template.length > 512 || !/^\/[a-zA-Z0-9_/:.\-~%]+$/.test(template))
     return false;

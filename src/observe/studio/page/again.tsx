@@ -26,7 +26,7 @@ export function Again({ payment, isMended }: { payment: PaymentDetail; isMended:
   const fresh = freshTermsOf(payment);
   const operation = operationOf(payment);
   const status = statusOf(payment);
-  // One that may still settle is sent again, and not paid a second time.
+  // A payment that may still settle is sent again, never paid a second time.
   const isDecided = status !== "undecided" && status !== "open";
   return (
     <div class="again buttons">
@@ -54,7 +54,7 @@ export function Again({ payment, isMended }: { payment: PaymentDetail; isMended:
   );
 }
 
-/** The texts about a payment that can be copied for use elsewhere. */
+/** The texts about a payment to copy for use elsewhere. */
 function copiesOf(payment: PaymentDetail): { name: string; run(): unknown }[] {
   const { id, signed, payerName, network, amount, transaction } = payment;
   const copy = async (what: string, text: string) => {
@@ -83,10 +83,10 @@ function copiesOf(payment: PaymentDetail): { name: string; run(): unknown }[] {
   ];
 }
 
-/** Payers that sign with a key of their own, and so rightly in every test. */
+/** Payers with a key of their own, whose signatures are correct in every test. */
 const signers: readonly (string | null)[] = ["funded", "empty", "blacklisted"];
 
-/** Returns true if the same payer's next payment has the same end: not where a signature was refused that is right in a test. */
+/** True if the same payer's next payment ends the same way. Not if a signature was refused that would be correct in a test. */
 function isRepeatable({ verify, settle, payerName }: PaymentDetail): boolean {
   const isOfSignature = [verify, settle].some(
     (view) => view !== null && isDecidedBy(view, "signature", "code"),
@@ -99,17 +99,17 @@ export type Fix = { label: string; run(): Promise<unknown> };
 
 const ofBalance = /^(insufficient_funds|permit2_insufficient_balance)$/;
 
-/** Returns true if the payment's times are wrong, so that a new signature is needed. */
+/** True if the payment's times are wrong, so that it needs a new signature. */
 function isOfTimes({ mistake, situation }: PaymentDetail["explanations"][number]): boolean {
   return mistake === "times-in-milliseconds" || isDecidedBy({ situation, reason: mistake }, "time");
 }
 
-/** Returns true if the payer has too little. */
+/** True if the payer's balance is too low. */
 export function isOfBalance({ explanations }: PaymentDetail): boolean {
   return explanations.some(({ mistake }) => ofBalance.test(mistake));
 }
 
-/** Sends the very request again. */
+/** Sends exactly the same request again. */
 function resend(payment: PaymentDetail): Promise<boolean> {
   const operation = operationOf(payment);
   return act(`/payments/${payment.id}/again`, { operation }, `Sent the same ${operation} again.`);
@@ -139,7 +139,7 @@ export function fixOf(payment: PaymentDetail): Fix | undefined {
     };
   }
   if (statusOf(payment) === "undecided" || mistakes.includes("answer-lost")) {
-    // Never a new one: this one may still be settled.
+    // Never make a new payment: this one may still settle.
     if (activeFaults.value.length === 0) return { label: "Send it again", run: () => resend(payment) };
     return {
       label: "End the faults and send it again",
@@ -162,10 +162,10 @@ export function fixOf(payment: PaymentDetail): Fix | undefined {
 function fundingOf(payment: PaymentDetail, network: string): Fix | undefined {
   const { amount, payer, payerName } = payment;
   const token = payment.token ?? tokenOf(network);
-  // A price that nobody means is not paid for by funding.
+  // An absurd price is a mistake in the shop; do not fund it.
   if (amount === null || countedAsEther(BigInt(amount), token) !== undefined) return undefined;
   const asset = localTokenOf(payment);
-  // Of the network's own token alone.
+  // The balances are in the network's default token only.
   const balances = chains.value.find((chain) => chain.network === network)?.balances;
   const known = new Map(Object.entries(balances ?? {}));
   const held = asset === undefined ? BigInt(known.get(payerName ?? "") ?? 0) : 0n;

@@ -19,7 +19,7 @@ import { total } from "./payment-stream.ts";
 
 const refreshEveryMs = 2_000;
 
-/** The local chains: block, time and balances, and what moves them. */
+/** The local chains: block, time and balances, and controls to change them. */
 export function ChainsPane() {
   useEffect(() => {
     void loadChains();
@@ -115,7 +115,7 @@ function Chain({ chain: { network, blockNumber, time, balances, operatorGasMoney
 
 const isOpen = signal(false);
 
-/** Puts everything back to the start, after it has been said what is lost. */
+/** Resets everything to the start, after a dialog that lists what is lost. */
 function ResetButton() {
   return (
     <>

@@ -6,7 +6,7 @@ import type { ChannelView } from "../channel-views.ts";
 import { Hash, now } from "./controls.tsx";
 import { chainTimeOf, get, isLocal, loadChains, tokenOf } from "./local-service.ts";
 
-/** The channels of scheme “batch-settlement” that were opened here, newest first. */
+/** The batch-settlement channels that were opened here, newest first. */
 export const channels = signal<readonly ChannelView[]>([]);
 
 async function loadChannels(): Promise<void> {
@@ -17,7 +17,7 @@ const refreshEveryMs = 2_000;
 
 let isDue = false;
 
-/** Loads the channels in a moment, once for all calls until then: payments may come by the hundred. */
+/** Loads the channels soon, once for all calls until then: payments may arrive by the hundred. */
 export function loadChannelsSoon(): void {
   if (isDue) return;
   isDue = true;
@@ -84,7 +84,7 @@ function Channel({ channel }: { channel: ChannelView }) {
   );
 }
 
-/** A withdrawal that the payer has announced, with its clock: by the chain's time, where that is known. */
+/** An announced withdrawal and the time left, by the chain's time if known. */
 function Withdrawal(props: { network: string; amount: string; endsAt: number; isAtRisk: boolean }) {
   const { network, amount, endsAt, isAtRisk } = props;
   const left = endsAt - (chainTimeOf(network) ?? Math.floor(now.value / 1_000));

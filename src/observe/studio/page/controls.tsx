@@ -7,7 +7,7 @@ import { copyText } from "./local-service.ts";
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { onClick(): unknown };
 
-/** A button that does something in the page, and sends no form. */
+/** A button that acts in the page and submits no form. */
 export function Button({ onClick, ...rest }: ButtonProps) {
   return <button type="button" {...rest} onClick={() => void onClick()} />;
 }
@@ -23,7 +23,7 @@ type SelectProps = {
   disabled?: boolean;
 };
 
-/** A choice of one of some values. */
+/** A dropdown with one choice of several values. */
 export function Select({ value, onChange, options, none, label, ...rest }: SelectProps) {
   return (
     <select
@@ -45,7 +45,7 @@ export function Select({ value, onChange, options, none, label, ...rest }: Selec
   );
 }
 
-/** The outcome of a payment: the same sign, colour and word everywhere. */
+/** The outcome of a payment: the same icon, color and word everywhere. */
 export function Badge({ status }: { status: Status }) {
   return (
     <span class={`badge ${status}`}>
@@ -55,7 +55,7 @@ export function Badge({ status }: { status: Status }) {
   );
 }
 
-/** A time by how long ago it was, with the time of day at hand. */
+/** A relative time, with the time of day as its tooltip. */
 export function Ago({ at }: { at: number }) {
   return (
     <time dateTime={new Date(at).toISOString()} title={formatTime(at)}>
@@ -64,7 +64,7 @@ export function Ago({ at }: { at: number }) {
   );
 }
 
-/** An amount in whole tokens; in a column, the points of all stand below each other. */
+/** An amount in whole tokens; in a column, the decimal points are aligned. */
 export function Amount({ amount, token }: { amount: string; token: TokenUnits | null }) {
   const [whole = "", fraction] = formatUnits(amount, token?.decimals ?? 0).split(".");
   return (
@@ -80,7 +80,7 @@ const copiedForMs = 1_600;
 
 type CopyProps = { name: string; text: string | (() => Promise<string | undefined>) };
 
-/** Copies a text, and says so where it was clicked. */
+/** Copies a text, and shows so for a moment. */
 function useCopy({ name, text }: CopyProps): [isCopied: boolean, copy: () => Promise<void>] {
   const copied = useSignal(false);
   const copy = async () => {
@@ -92,7 +92,7 @@ function useCopy({ name, text }: CopyProps): [isCopied: boolean, copy: () => Pro
   return [copied.value, copy];
 }
 
-/** Puts a text into the clipboard. */
+/** Copies a text to the clipboard. */
 export function CopyButton(props: CopyProps) {
   const [isCopied, copy] = useCopy(props);
   return (
@@ -107,7 +107,7 @@ export function CopyButton(props: CopyProps) {
   );
 }
 
-/** The same with words. */
+/** A copy button with a label. */
 function CopyTextButton({ children, ...props }: CopyProps & { children: ComponentChildren }) {
   const [isCopied, copy] = useCopy(props);
   return (
@@ -118,7 +118,7 @@ function CopyTextButton({ children, ...props }: CopyProps & { children: Componen
   );
 }
 
-/** A hash or an address: shortened in the middle, whole at hand and to copy. Another text as it is. */
+/** A hash or an address, shortened in the middle, with the whole text as tooltip and to copy. Other texts stay unchanged. */
 export function Hash({ name, hex }: { name: string; hex: string }) {
   if (!/^0x[0-9a-f]{40,64}$/i.test(hex) && !isLongNumber(hex)) return <>{hex}</>;
   return (
@@ -129,7 +129,7 @@ export function Hash({ name, hex }: { name: string; hex: string }) {
   );
 }
 
-/** A command, or another line for elsewhere, to copy. */
+/** A command, or another single line, to copy. */
 export function CodeLine({ name, text }: { name: string; text: string }) {
   return (
     <span class="code-line">
@@ -151,7 +151,7 @@ export function CodeBlock({ name, text }: { name: string; text: string }) {
   );
 }
 
-/** Names with what is known of them; what is not known is left out, and hashes and addresses are shortened. */
+/** A list of names and values. Unknown values are left out; hashes and addresses are shortened. */
 export function Facts({ facts, ...rest }: { facts: Record<string, unknown>; class?: string }) {
   return (
     <dl {...rest}>
@@ -170,7 +170,7 @@ export function Facts({ facts, ...rest }: { facts: Record<string, unknown>; clas
   );
 }
 
-/** A text in which names may go on in a second line where they have an underscore; shortened hashes stay whole. */
+/** A text whose names may break after an underscore; shortened hashes stay whole. */
 export function breakable(text: string): ComponentChildren {
   return text.split(/(0x\w+…\w+|_)/).map((part, index) => {
     if (index % 2 === 0) return part;
@@ -179,14 +179,14 @@ export function breakable(text: string): ComponentChildren {
   });
 }
 
-/** Text with what stands between backticks as code, and hashes and addresses shortened. */
+/** Text with backticked parts as code, and with hashes and addresses shortened. */
 export function withCode(text: string): ComponentChildren {
   return text
     .split("`")
     .map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : withHashes(part)));
 }
 
-/** Text in which hashes and addresses are shortened in the middle, each to copy. */
+/** Text with hashes and addresses shortened in the middle, each with a copy button. */
 export function withHashes(text: string): ComponentChildren {
   return text.split(/(\b0x(?:[0-9a-f]{64}|[0-9a-f]{40})\b)/i).map((part, index) => {
     return index % 2 === 1 ? (
@@ -197,7 +197,7 @@ export function withHashes(text: string): ComponentChildren {
   });
 }
 
-/** Content that unfolds on request. */
+/** Content that is hidden until expanded. */
 export function Folded({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <details class="folded">
@@ -207,7 +207,7 @@ export function Folded({ title, children }: { title: string; children: Component
   );
 }
 
-/** A button that opens a list of things to do. */
+/** A button that opens a menu of actions. */
 export function Menu({
   title,
   items,
@@ -223,7 +223,7 @@ export function Menu({
     };
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || !isOpen.value) return;
-      // It closes the menu, and not what is behind it.
+      // Escape closes only the menu, not what is behind it.
       event.stopPropagation();
       isOpen.value = false;
       root.current?.querySelector("button")?.focus();
@@ -267,7 +267,7 @@ export function Menu({
 
 type DialogProps = { title: string; onClose(): void; children: ComponentChildren; class?: string };
 
-/** A dialog over the page, which Escape and a click beside it close. */
+/** A modal dialog; Escape and a click outside close it. */
 export function Dialog({ title, onClose, children, ...rest }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
@@ -317,7 +317,7 @@ const shapes = {
   ),
 } as const satisfies Readonly<Record<string, ComponentChildren>>;
 
-/** A sign of 16 px, beside a text or a label that says the same. */
+/** A 16 px icon, next to a text or label that says the same. */
 export function Icon({ name }: { name: keyof typeof shapes }) {
   return (
     <svg class={`icon icon-${name}`} viewBox="0 0 16 16" aria-hidden="true">
@@ -326,7 +326,7 @@ export function Icon({ name }: { name: keyof typeof shapes }) {
   );
 }
 
-/** The time that distances such as “12 s ago” are counted from, in unix milliseconds. It stands while nobody looks. */
+/** The current time for relative times such as “12 s ago”, in Unix milliseconds. Not updated while the page is hidden. */
 export const now = signal(Date.now());
 
 export function startClock(): void {

@@ -25,7 +25,7 @@ function Close() {
   );
 }
 
-/** Everything about the chosen payment. */
+/** Everything about the selected payment. */
 export function DetailPane() {
   const payment = detail.value;
   if (whyNoDetail.value !== null) {
@@ -88,7 +88,7 @@ export function DetailPane() {
 
 const isEmptyList = (value: unknown) => Array.isArray(value) && value.length === 0;
 
-/** What was said between client and shop, as far as something was. */
+/** The non-empty parts of an exchange between client and shop. */
 function pick({ accepted, challenges, receipt, body }: Partial<PaymentDetail["exchanges"][number]>) {
   const all = { accepted, challenges, receipt, body };
   return Object.fromEntries(
@@ -96,7 +96,7 @@ function pick({ accepted, challenges, receipt, body }: Partial<PaymentDetail["ex
   );
 }
 
-/** The payment's kind and status, and the actions on it. */
+/** The payment's terms and status, and the actions on it. */
 function Head({ payment, isMended }: { payment: PaymentDetail; isMended: boolean }) {
   const { amount, charge, token, network, payer, payerName, required, firstSeenAt, faults, signed } = payment;
   const note = noteOf(payment);
@@ -180,7 +180,7 @@ function Overview({ payment }: { payment: PaymentDetail }) {
   );
 }
 
-/** A body in which no payment could be read, with the wrong part marked. */
+/** A body without a readable payment, with the faulty part marked. */
 function Received({ received: { text, bytes, isWhole, contentType, problem } }: { received: ReceivedView }) {
   const at = problem?.offset ?? text.length;
   const wrong = text.slice(at, at + 1);
@@ -231,7 +231,7 @@ function Transaction({ entries }: { entries: readonly TimelineEntry[] }) {
   );
 }
 
-/** The call of the transaction and its events, as the node has them; asked for when it is opened. */
+/** The transaction's call and events, as the node has them; loaded when expanded. */
 function DecodedTransaction({ payment: { id, asset, token, network } }: { payment: PaymentDetail }) {
   const shown = useSignal<TransactionView | string>("…");
   async function load(): Promise<void> {
@@ -252,7 +252,7 @@ function DecodedTransaction({ payment: { id, asset, token, network } }: { paymen
   );
 }
 
-/** Returns true if a transaction moves this token. */
+/** True if a transaction moves this token. */
 function isOf({ call }: TransactionView, asset: string | null): boolean {
   return call !== null && call.asset.toLowerCase() === asset?.toLowerCase();
 }

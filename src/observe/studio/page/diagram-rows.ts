@@ -2,29 +2,29 @@ import { plural } from "../../../protocol/token-units.ts";
 import type { ExchangeView, PaymentDetail, TimelineEntry } from "../../timeline/payment-view.ts";
 import { formatGwei, formatMs, inWords, shorten, shortReason } from "./format.ts";
 
-/** One row of a waterfall: something that happened between two times, which may be the same; unix milliseconds. */
+/** A row of the waterfall: something between two times, which may be equal; in Unix milliseconds. */
 export type WaterfallRow = {
   kind: TimelineEntry["kind"] | "block";
   title: string;
   ok: boolean;
-  /** The hash of the transaction that it is about, where it is about one; and whether that was sent then. */
+  /** The hash of the transaction that the row is about, if any. `isBroadcast`: the transaction was sent then. */
   transaction?: string;
   isBroadcast?: boolean;
   start: number;
   end: number;
   /** Other known facts, such as the hash of a transaction. */
   facts: readonly (readonly [name: string, value: string])[];
-  /** The checks that passed, each with its time, of the row that stands for them. */
+  /** The passed checks that this row stands for, each with its time. */
   passed: readonly { name: string; at: number }[];
 };
 
-/** One request about a payment, or what followed the last of them. */
+/** One request about a payment, or what followed the last request. */
 export type Phase = {
-  /** `verify`, `settle`, a route that there is not, or `later` for what followed. */
+  /** `verify`, `settle`, an unknown route, or `later` for what followed. */
   name: string;
   start: number;
   end: number;
-  /** How it was answered: `settled` or `invalid`, say; undefined while it is not. */
+  /** How it was answered, such as `settled` or `invalid`; undefined while in progress. */
   outcome: string | undefined;
   ok: boolean;
   reason: string | undefined;
@@ -33,11 +33,11 @@ export type Phase = {
 
 type Draft = { name: string; entries: TimelineEntry[]; start: number; end: number };
 
-/** The history of a payment by request, each with the work for it. */
+/** Splits the history of a payment by request, each with the work done for it. */
 export function phasesOf(timeline: readonly TimelineEntry[]): Phase[] {
   const byRequest = new Map<string, Draft>();
   for (const entry of timeline) {
-    // A request to the shop lasts as long as those to the facilitator that it leads to.
+    // Skip shop requests: they last as long as the facilitator requests they lead to.
     if (entry.requestId === null || entry.kind === "shop") continue;
     const draft = byRequest.get(entry.requestId) ?? {
       name: nameOf(entry),
@@ -54,7 +54,7 @@ export function phasesOf(timeline: readonly TimelineEntry[]): Phase[] {
   const later: Draft = { name: "later", entries: [], start: 0, end: 0 };
   for (const entry of timeline) {
     if (entry.requestId !== null) continue;
-    // Ledger and transactions are of the settle that is under way.
+    // Ledger steps and transactions belong to the settle in progress.
     const of = drafts.findLast(({ name, start, end }) => name !== "verify" && within(entry, start, end));
     const any = of ?? drafts.findLast(({ start, end }) => within(entry, start, end));
     (any ?? later).entries.push(entry);
@@ -67,7 +67,6 @@ function within({ at }: TimelineEntry, start: number, end: number): boolean {
   return at >= start && at <= end;
 }
 
-/** The name of a request. */
 function nameOf({ kind, title, operation }: TimelineEntry): string {
   return operation ?? (kind === "answer" ? title : "request");
 }
@@ -107,7 +106,7 @@ function rowsOf(entries: readonly TimelineEntry[]): WaterfallRow[] {
     }
     const isBroadcast = kind === "transaction" && title === "broadcast";
     if (isBroadcast) sentAt.set(transaction, at);
-    // An answer took as long as its request, which is said above its rows.
+    // An answer took as long as its request; the phase's heading already shows that.
     const start = kind === "answer" ? at : startOf(entry);
     const isNamed = namedTransactions.has(transaction);
     const facts = factsOf(entry).filter(([name]) => !isNamed || name !== "transaction");
@@ -148,14 +147,14 @@ function titleOf({ kind, title, details }: TimelineEntry): string {
   }
 }
 
-/** The methods of a batch, each once with how often. */
+/** The methods of a batch, each once with its count. */
 function countedMethods(methods: string): string {
   const counts = new Map<string, number>();
   for (const method of methods.split(", ")) counts.set(method, (counts.get(method) ?? 0) + 1);
   return [...counts].map(([method, count]) => (count === 1 ? method : `${method} ×${count}`)).join(", ");
 }
 
-/** Facts that are in the title already, or that all rows of one request have. */
+/** Facts that the title already has, or that all rows of a request share. */
 const shownElsewhere: ReadonlySet<string> = new Set(["requestId", "methods", "message", "blockHash"]);
 
 function factsOf({ kind, details }: TimelineEntry): WaterfallRow["facts"] {
@@ -166,28 +165,28 @@ function factsOf({ kind, details }: TimelineEntry): WaterfallRow["facts"] {
   });
 }
 
-/** Who takes part in a payment, from left to right. */
+/** The participants of a payment, from left to right. */
 export const lanes = ["Client", "Shop", "Facilitator", "Chain"] as const;
 
 type SequenceStep = {
-  /** Places in {@link lanes}. */
+  /** Indexes into {@link lanes}. */
   from: number;
   to: number;
   label: string;
   tone: "plain" | "good" | "bad" | "wait";
-  /** False of what the facilitator does not see, and which follows from what it does. */
+  /** False for a step that the facilitator does not see but that can be inferred. */
   isSeen: boolean;
 };
 
 const [client, shop, facilitator, chain] = [0, 1, 2, 3];
 
-/** Requests of one payment that are drawn, the newest. */
+/** The number of requests drawn, the newest ones. */
 const mostPhases = 4;
 
 type Drawn = Pick<PaymentDetail, "timeline" | "signed" | "settledAt"> &
   Partial<Pick<PaymentDetail, "exchanges">>;
 
-/** How a payment went between client, shop, facilitator and chain, in order. */
+/** The messages between client, shop, facilitator and chain, in order. */
 export function sequenceOf(payment: Drawn): SequenceStep[] {
   const phases = phasesOf(payment.timeline)
     .filter(({ name }) => name !== "later")
@@ -212,7 +211,7 @@ export function sequenceOf(payment: Drawn): SequenceStep[] {
   ];
 }
 
-/** A request to the shop as the proxy saw it. */
+/** A request to the shop, as seen by the proxy. */
 function requestOf({ method, url, header }: ExchangeView): SequenceStep {
   const label = `${method} ${new URL(url).pathname}${header === null ? "" : ` with ${header}`}`;
   return { from: client, to: shop, label, tone: "plain", isSeen: true };
@@ -259,7 +258,7 @@ function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): Sequen
       const label = `transaction ${shorten(transaction)}`;
       const before = sent.get(transaction);
       const times = (before?.times ?? 0) + 1;
-      // A held block has the same transaction sent every second: one arrow, with how often.
+      // While blocks are held, the same transaction is sent every second: draw one arrow with a count.
       const step = before?.step ?? { from: facilitator, to: chain, label, ...seen };
       if (before === undefined) steps.push(step);
       else step.label = `${label} ×${times}`;
@@ -280,7 +279,7 @@ function stepsOf({ name, rows, outcome, ok, reason, start, end }: Phase): Sequen
   return steps;
 }
 
-/** Of one transaction alone: another one with its txNonce may have offered more, or stood in a block that vanished. */
+/** Merges the details of one transaction only: another with its txNonce may have had other fees, or a block that vanished. */
 export function ofNewestTransaction(
   steps: readonly Pick<TimelineEntry, "details">[],
 ): TimelineEntry["details"] {

@@ -3,7 +3,7 @@ import { breakable } from "./controls.tsx";
 import { lanes, type Phase, phasesOf, sequenceOf, type WaterfallRow } from "./diagram-rows.ts";
 import { formatMs, formatTime, shorten } from "./format.ts";
 
-/** Of a payment that was asked for often, the newest requests are open. */
+/** If a payment has many requests, only the newest are expanded. */
 const mostOpen = 2;
 
 const kindWords: Readonly<Record<WaterfallRow["kind"], string>> = {
@@ -26,10 +26,10 @@ const titles: Readonly<Record<string, string>> = {
   later: "After the answer",
 };
 
-/** Checks, RPC calls, ledger and blocks by when they were and how long they took, one request after the other. */
+/** Checks, RPC calls, ledger steps and blocks on a time axis, request by request. */
 export function Waterfall({ timeline, omitted }: { timeline: readonly TimelineEntry[]; omitted: number }) {
   const phases = phasesOf(timeline);
-  // The facilitator was asked nothing.
+  // The facilitator got no request.
   if (phases.length === 0) return null;
   return (
     <section class="waterfall" aria-label="What happened">
@@ -68,7 +68,7 @@ function PhaseRows({ phase, isOpen }: { phase: Phase; isOpen: boolean }) {
   );
 }
 
-/** In percent; shorter ones could not be seen. */
+/** In percent; narrower bars would be invisible. */
 const leastWidth = 0.8;
 
 function BarRow({ row, start, span }: { row: WaterfallRow; start: number; span: number }) {
@@ -103,7 +103,7 @@ function BarRow({ row, start, span }: { row: WaterfallRow; start: number; span: 
         {passed.length === 0 ? (
           <span class="bar" style={{ left: `${left}%`, width: `${width}%` }} />
         ) : (
-          // Between them others may have been waited for.
+          // One mark per check: there may have been waits between them.
           passed.map(({ name, at }) => <span class="bar" key={name} style={{ left: `${leftOf(at)}%` }} />)
         )}
       </span>
@@ -114,7 +114,7 @@ function BarRow({ row, start, span }: { row: WaterfallRow; start: number; span: 
   );
 }
 
-/** A payment between client, shop, facilitator and chain: what each said to the next, from above. */
+/** The messages between client, shop, facilitator and chain about a payment, top to bottom. */
 export function Sequence({ payment }: { payment: PaymentDetail }) {
   const steps = sequenceOf(payment);
   if (steps.length === 0) return null;

@@ -16,7 +16,9 @@ import {
 } from "./local-service.ts";
 import { show } from "./page-route.ts";
 
-/** Trouble between a shop and the facilitator, between that and a node, and on the chain, as switches with counters. */
+/**
+ * Switches and counters for faults between a shop and the facilitator, between the facilitator and a node, and on the chain.
+ */
 export function FaultsPane() {
   const chosen = useSignal("");
   useEffect(() => void loadFaultForm(), []);
@@ -57,7 +59,7 @@ export function FaultsPane() {
   );
 }
 
-/** A switch for one of the usual troubles. */
+/** A switch for a common fault. */
 function Preset({ preset }: { preset: FaultPreset }) {
   const { name, means, fault } = preset;
   const set = faults.value.find((one) => isOfPreset(one, preset));
@@ -75,7 +77,7 @@ function Preset({ preset }: { preset: FaultPreset }) {
   );
 }
 
-/** Every fault that lasts, those of the command line and of tests among them. */
+/** Every lasting fault, including those set by commands and tests. */
 function SetNow() {
   const end = async (id: string, name: string) => {
     await act("/harness/faults/remove", { id }, `${name} has ended.`);
@@ -107,16 +109,16 @@ function SetNow() {
   );
 }
 
-/** A kind of fault at a place, which is a network or the facilitator: its fields, and what sets and ends it. */
+/** A kind of fault on a network or the facilitator: its fields, and the switch that sets and ends it. */
 function FaultRow({ place, description }: { place: string; description: FaultDescription }) {
   const { kind, means, lasts, fields } = description;
-  // What is needed begins with its example; what is not, with what it is where nothing is said.
+  // Required fields start with their example, optional ones empty.
   const values = useSignal<Readonly<Record<string, string>>>(
     Object.fromEntries(fields.filter(({ needed }) => needed).map(({ name, example }) => [name, example])),
   );
   const known = faults.value.filter((fault) => fault.kind === kind && fault.network === place);
   const set = known.find(({ usedUp }) => !usedUp);
-  // One that is used up is off. It stays listed: removed, what it still holds back would go on.
+  // A used-up fault counts as off, but stays listed: removing it would release what it still holds back.
   const shown = set ?? known.at(-1);
   const what = `${kind} (${place})`;
   const toggle = async () => {
@@ -173,12 +175,12 @@ function FaultRow({ place, description }: { place: string; description: FaultDes
   );
 }
 
-/** Requests to the facilitator are named by their route. */
+/** For requests to the facilitator, the choices are its routes. */
 function choicesOf({ name, choices }: FaultField, place: string): readonly string[] {
   return name === "method" && place === facilitator ? (faultForm.value?.facilitatorRoutes ?? []) : choices;
 }
 
-/** The value of a field as its request has it; nothing where nothing is said. */
+/** The value of a field as the request has it; nothing if it is empty. */
 function readField({ name, type }: FaultField, value: string): [string, unknown][] {
   if (value === "") return [];
   return [[name, type === "integer" ? Number(value) : type === "boolean" ? true : value]];
@@ -227,7 +229,7 @@ function Control({ field, choices, value, isDisabled: disabled, onChange, id }: 
   );
 }
 
-/** A fault that is set by one click: what happens, and how that is asked for. */
+/** A fault that is set with one click. */
 type FaultPreset = {
   name: string;
   means: string;
@@ -235,10 +237,10 @@ type FaultPreset = {
   fault: { network: string; kind: string } & Record<string, string | number>;
 };
 
-/** The facilitator in the place of a network. */
+/** Used in place of a network's name. */
 const facilitator = "facilitator";
 
-/** The trouble that most people want to see, on a network. */
+/** The most useful faults, on a network. */
 function presetsOf(network: string): readonly FaultPreset[] {
   const name = network.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()).replaceAll("-", " ");
   return [
@@ -275,12 +277,12 @@ function presetsOf(network: string): readonly FaultPreset[] {
   ];
 }
 
-/** Returns true if a fault is one that a preset has set. */
+/** True if a fault was set by this preset. */
 function isOfPreset(set: FaultView, { fault }: FaultPreset): boolean {
   return !set.usedUp && Object.entries(fault).every(([name, value]) => set[name] === value);
 }
 
-/** The members that every fault shows. */
+/** The members that every fault has. */
 const common = ["id", "network", "kind", "fired", "usedUp"];
 
 /** The settings of a fault: `ms 200, times 1`. */
@@ -289,14 +291,14 @@ function detailsOf(fault: FaultView): string {
   return details.map(([name, value]) => `${name} ${String(value)}`).join(", ");
 }
 
-/** How often a fault has hit, and whether that was all. */
+/** How often a fault has hit, and whether it is used up. */
 function countOf({ fired, usedUp }: FaultView): string {
   return `${usedUp ? "used up, " : ""}hit ${plural(fired, "time")}`;
 }
 
 const mostNamed = 3;
 
-/** Says above every view that faults are set: without, what they do looks like a mistake of the shop. */
+/** Shows active faults above every view; otherwise their effects would look like bugs of the shop. */
 export function FaultBanner() {
   const active = activeFaults.value;
   if (active.length === 0) return null;

@@ -9,18 +9,18 @@ export function formatTime(at: number): string {
   return `${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** A hash, an address or a number as long as these, shortened in the middle; other texts as they are. */
+/** Shortens hashes, addresses and long numbers in the middle; other texts stay unchanged. */
 export function shorten(text: string | null): string {
   if (text === null) return "";
   return /^0x.{15}/i.test(text) || isLongNumber(text) ? `${text.slice(0, 6)}…${text.slice(-4)}` : text;
 }
 
-/** Returns true if a text is a number that only a computer made, such as a nonce of Permit2, which has up to 78 digits. */
+/** True for a number of computer-generated length, such as a Permit2 nonce, which has up to 78 digits. */
 export function isLongNumber(text: string): boolean {
   return /^\d{30,}$/.test(text);
 }
 
-/** How long ago something was, for a list; what is older than a day by its date. Both in unix milliseconds. */
+/** A relative time for a list, or the date if older than a day. Both parameters are Unix milliseconds. */
 export function formatAgo(at: number, now: number): string {
   const seconds = Math.floor((now - at) / 1_000);
   if (seconds < 2) return "now";
@@ -30,7 +30,7 @@ export function formatAgo(at: number, now: number): string {
   return new Date(at).toISOString().slice(0, 10);
 }
 
-/** Words of a name in camel case: `networkIsEnabled` as “network is enabled”. */
+/** Splits a camel-case name into words: `networkIsEnabled` becomes “network is enabled”. */
 export function inWords(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
@@ -44,7 +44,7 @@ export function formatMs(ms: number | null): string {
       : `${(ms / 1000).toFixed(1)} s`;
 }
 
-/** A signed time of a person: how far it is from the time of a request, and what it is in unix seconds and as a date. */
+/** Describes a signed time: its distance from the time of the request, and its value in Unix seconds and as a date. */
 export function describeSigned(seconds: string, requested: ClockTime): { distance: string; exact: string } {
   const value = Number(seconds);
   if (value === 0) return { distance: "always", exact: "0" };
@@ -59,22 +59,22 @@ const whoseTime: Readonly<Record<ClockTime["clock"], string>> = {
   machine: "the request, by this machine's clock",
 };
 
-/** The date of unix seconds. */
+/** Formats Unix seconds as a date. */
 export function formatDate(seconds: number): string {
   return new Date(seconds * 1000).toISOString().replace(".000", "");
 }
 
-/** An amount in the token's smallest unit, and what that is in whole tokens, where the token is known. */
+/** An amount in the token's smallest unit, followed by whole tokens if the token is known. */
 export function formatBoth(amount: string, token: TokenUnits | null): string {
   return token === null ? amount : `${amount} (${formatAmount(amount, token)})`;
 }
 
-/** A price of gas in wei, for a person; undefined where it is not known. */
+/** Formats a gas price in wei as gwei; undefined if it is unknown. */
 export function formatGwei(wei: string | number | boolean | undefined): string | undefined {
   return wei === undefined ? undefined : `${Number(wei) / 1e9} gwei`;
 }
 
-/** JSON for a person; the text as it is where it is none. */
+/** Indents JSON; other texts stay unchanged. */
 export function indentJson(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -83,7 +83,7 @@ export function indentJson(text: string): string {
   }
 }
 
-/** A time that a payment is to be signed with: unix seconds, or so many seconds from the chain's time. */
+/** A time to sign: Unix seconds, or seconds relative to the chain's time. */
 type SignedTime = { at: number } | { fromNow: number };
 
 const units: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
@@ -93,10 +93,10 @@ const fromNow =
 /** The accepted forms of a time. */
 export const timeForms = "now − 60 s, now + 10 min, unix seconds, or a date such as 2026-01-31T12:00Z";
 
-/** The last second that a date of JavaScript can show. */
+/** The last second that a JavaScript date can represent. */
 const lastShown = 8_640_000_000_000;
 
-/** Reads `now − 60 s`, `+10 min`, unix seconds, or an ISO 8601 date; undefined where it is none of these. */
+/** Reads `now − 60 s`, `+10 min`, Unix seconds, or an ISO 8601 date; otherwise undefined. */
 export function parseTime(text: string): SignedTime | undefined {
   const said = text.trim().replaceAll("−", "-");
   if (/^\d{1,15}$/.test(said)) return { at: Number(said) };
@@ -106,29 +106,29 @@ export function parseTime(text: string): SignedTime | undefined {
   if (sign !== undefined && seconds !== undefined) {
     return { fromNow: Number(`${sign}${count}`) * seconds };
   }
-  // Of a date without a zone it would be this machine's that decides.
+  // A date without a zone would depend on this machine's time zone.
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(said)) return undefined;
   const at = Math.floor(Date.parse(said) / 1_000);
   return Number.isNaN(at) || at < 0 ? undefined : { at };
 }
 
-/** As the route that pays takes it. */
+/** Writes a time as the pay route expects it. */
 export function writeTime(time: SignedTime): string {
   if ("at" in time) return `${time.at}`;
   return `now${time.fromNow < 0 ? "-" : "+"}${Math.abs(time.fromNow)}`;
 }
 
-/** So many seconds from the chain's time, for the form. */
+/** Writes seconds relative to the chain's time, for the form. */
 export function writeFromNow(seconds: number): string {
   return `now ${seconds < 0 ? "−" : "+"} ${Math.abs(seconds)} s`;
 }
 
-/** A time of a payment as the form has it at first: valid at once, and for ten minutes. */
+/** The form's initial value for a time: valid immediately, for ten minutes. */
 export function usualTime({ isEnd }: TimeField): string {
   return isEnd ? writeFromNow(600) : "0";
 }
 
-/** A time in seconds, as a date, and how far it is from the chain's time, which may not be known. */
+/** A time in seconds, as a date, and relative to the chain's time, as far as the latter is known. */
 export function describeTime(time: SignedTime, now: number | undefined): string {
   const at = "at" in time ? time.at : now === undefined ? undefined : now + time.fromNow;
   if (at === 0) return "0 (always)";
@@ -146,17 +146,17 @@ export function describeTime(time: SignedTime, now: number | undefined): string 
   return [at, date, distance].filter((part) => part !== undefined).join(" · ");
 }
 
-/** Seconds, and from two minutes on the same in minutes, hours or days. */
+/** Seconds; from two minutes on, also in minutes, hours or days. */
 function formatSpan(seconds: number): string {
   const [size, name] = seconds >= 172_800 ? [86_400, "days"] : seconds >= 7_200 ? [3_600, "h"] : [60, "min"];
   const exact = `${seconds} s`;
   return seconds < 120 ? exact : `${exact} (${Math.round((seconds / size) * 10) / 10} ${name})`;
 }
 
-/** The outcome of a payment, in one word; the same everywhere. */
+/** The outcome of a payment in one word, the same everywhere. */
 export type Status = "settled" | "valid" | "refused" | "undecided" | "open" | "unpaid";
 
-/** In the order in which filters offer them. */
+/** In the order in which the filters show them. */
 export const statusWords: Readonly<Record<Status, string>> = {
   settled: "Settled",
   valid: "Verified",
@@ -175,19 +175,19 @@ export function statusOf({ verify, settle, unrouted, settledAt, shop }: Answered
   const last = settle ?? verify;
   if (last === null && shop !== null) return statusAtShop(shop);
   if (last === null || last.outcome === "open") return settledAt === null ? "open" : "settled";
-  // What was settled stays so, whatever is answered to the same payment later.
+  // A settled payment stays settled, whatever is answered to a repeat.
   if (last.outcome === "settled" || settledAt !== null) return "settled";
   if (last.outcome === "valid") return "valid";
   return ["pending", "undetermined", "abandoned"].includes(last.outcome) ? "undecided" : "refused";
 }
 
-/** The status of what the facilitator was not asked about. */
+/** The status of a payment that the facilitator was never asked about. */
 function statusAtShop({ outcome, status }: NonNullable<PaymentSummary["shop"]>): Status {
   if (outcome === "open" || outcome === "unpaid") return outcome;
   return outcome === "left" || (status !== null && status < 400) ? "undecided" : "refused";
 }
 
-/** What the shop did that the facilitator did not decide. */
+/** Describes what the shop did without the facilitator's decision. */
 function noteOfShop({ shop, verify, settle, settledAt }: Answered): string {
   if (shop === null || shop.outcome === "open") return "";
   if (shop.outcome === "unpaid") return "asks for a payment";
@@ -197,7 +197,7 @@ function noteOfShop({ shop, verify, settle, settledAt }: Answered): string {
   return isOdd ? `the shop answered ${shop.status}` : "";
 }
 
-/** Why the status is not a plain success, in a few words: the reason, the step that gave it, and how often it was asked. */
+/** Why the status is not a plain success: the reason, its operation, and the number of requests. */
 export function noteOf(payment: Answered): string {
   const { verify, settle, unrouted, settledAt } = payment;
   if (unrouted !== null) return unrouted.status === 404 ? "no such route" : "another method is needed";
@@ -223,12 +223,12 @@ export function noteOf(payment: Answered): string {
   }
 }
 
-/** A reason without the words that most have in common. */
+/** A reason without the prefix that most reasons share. */
 export function shortReason(reason: string): string {
   return reason.replace(/^invalid_(exact_evm_payload_)?/, "");
 }
 
-/** The time of the last answer, with what it said in full. */
+/** The outcomes or reasons of verify and settle with their full messages. */
 export function titleOfNote({ verify, settle, unrouted }: Answered): string {
   if (unrouted !== null) return unrouted.message;
   return [verify, settle]
@@ -237,11 +237,11 @@ export function titleOfNote({ verify, settle, unrouted }: Answered): string {
     .join("\n");
 }
 
-/** Who pays, or else what was asked for. */
+/** The payer, or else the request. */
 export function whoOf({ payer, payerName, unrouted, verify, settle, shop }: PaymentSummary): string {
   if (payer !== null) return payerName ?? shorten(payer);
   if (shop !== null) return `${shop.method} ${shop.path}`;
   if (unrouted !== null) return `${unrouted.method} ${unrouted.path}`;
-  // A request without a good key is refused before anything of it is read.
+  // A request without a valid key is refused before its body is read.
   return (settle ?? verify)?.status === 401 ? "not read" : "unreadable";
 }

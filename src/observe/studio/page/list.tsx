@@ -29,16 +29,16 @@ import {
 } from "./payment-stream.ts";
 import { GuidePane } from "./setup-pane.tsx";
 
-/** Of a row of one line, and of one of two, which is where there is little room. */
+/** In pixels, for rows of one line, and of two lines if there is little room. */
 const rowHeights = { wide: 40, narrow: 60 };
-/** Rows beyond the visible ones, so that fast scrolling shows no gaps. */
+/** Rows rendered beyond the visible ones, so that fast scrolling shows no gaps. */
 const beyond = 12;
-/** From this width on, of the list itself, rows have one line. */
+/** From this list width on, in pixels, rows have one line. */
 const wideFrom = 720;
 
 const headings = ["Status", "Amount", "Payer", "Network", "Reason", "Took", "Time"];
 
-/** The payments. Only the rows in view are in the page, so that thousands cost nothing. */
+/** The list of payments. Only the rows in view are rendered, so that thousands cost nothing. */
 export function PaymentList() {
   const scroller = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
@@ -58,7 +58,7 @@ export function PaymentList() {
     return () => observer.disconnect();
   }, []);
 
-  // A row that is chosen by keyboard comes into view.
+  // Scrolls a row that was selected by keyboard into view.
   useEffect(() => {
     const element = scroller.current;
     const index = list.findIndex(({ id }) => id === selectedId.value);
@@ -111,16 +111,16 @@ export function PaymentList() {
 
 const headHeight = 34;
 
-/** As many as `up` makes itself, and some that were tried from here. */
+/** As many as `up` makes itself, plus a few tried from here. */
 const fewPayments = 8;
 
-/** Returns true if the guide stands below the first payments: until a shop has connected, where nothing else is looked at. */
+/** True while the guide is shown below the first payments: until a shop connects, and if nothing is selected or filtered. */
 function isBeginning(): boolean {
   const few = total.value > 0 && total.value <= fewPayments && shopConnectedAt.value === null;
   return few && isLocal.value && !isFiltered.value && selectedId.value === null;
 }
 
-/** Why no payment is listed, and what to do. */
+/** Explains why the list is empty, and what to do. */
 function NoRows() {
   const hidden = plural(total.value, "payment");
   if (isFiltered.value && total.value > 0) {
@@ -153,7 +153,7 @@ type RowProps = { payment: PaymentSummary; index: number; height: number };
 
 function Row({ payment, index, height }: RowProps) {
   const { id, firstSeenAt, payer, network, amount, charge, token, verify, settle, faults } = payment;
-  // Of scheme “upto” what was taken is what was paid.
+  // For scheme “upto”, show the amount taken.
   const paid = charge ?? amount;
   const status = statusOf(payment);
   const note = noteOf(payment);
@@ -196,7 +196,7 @@ function Row({ payment, index, height }: RowProps) {
   );
 }
 
-/** More are found by the search; a menu of thousands is of no use. */
+/** A longer menu is of no use; the search finds the rest. */
 const mostPayers = 200;
 
 /** The filters and settings of the list. */

@@ -6,20 +6,20 @@ import { type TokenUnits, unitsOf } from "../../../protocol/token-units.ts";
 import type { ChainView, FaultForm } from "../harness-views.ts";
 import { toast } from "./toasts.tsx";
 
-/** How the command is called where this service was started; the service writes it into the page. */
+/** The command to call where this service was started; the service writes it into the page. */
 export const command =
   document.querySelector<HTMLMetaElement>('meta[name="command"]')?.content ?? "npx --no-install x402-kit";
 
-/** Where a command finds this service, if that is not where it looks anyway. */
+/** The option for commands to find this service; empty at the default address. */
 export const atThisPlace = location.origin === "http://127.0.0.1:4402" ? "" : ` --url ${location.origin}`;
 
 type TokenView = Pick<Asset, "address" | "name" | "version" | "decimals" | "symbol" | "transfers">;
 
-/** The chains; from `GET /harness`. */
+/** The service and its chains; from `GET /harness`. */
 export type HarnessView = {
   facilitator: { url: string };
   organization: { id: string; apiKey: string; recipient: string };
-  /** Only where payments may go elsewhere than to the facilitator contract. */
+  /** Undefined if payments may only go to the facilitator contract. */
   payToPolicy?: "contract" | "recipients" | "any";
   payers: Record<string, { address: string; privateKey: string }>;
   networks: Record<
@@ -27,14 +27,14 @@ export type HarnessView = {
     {
       chainId: number;
       caip2: string;
-      /** The mock has no chains. */
+      /** Undefined with the mock, which has no chains. */
       rpcUrl?: string;
       facilitatorContract: string;
       payTo: string;
-      /** Only of a network that is not built in. */
+      /** Only for a network that is not built in. */
       nativeCoin?: string;
       asset: TokenView;
-      /** The accepted assets besides. */
+      /** Other accepted tokens. */
       tokens?: Record<string, TokenView>;
     }
   >;
@@ -43,22 +43,22 @@ export const harness = signal<HarnessView | null>(null);
 
 export const networkNames = computed(() => Object.keys(harness.value?.networks ?? {}));
 
-/** True if there are chains to ask; the mock has none. */
+/** True if there are chains to read; the mock has none. */
 export const isLocal = computed(() =>
   Object.values(harness.value?.networks ?? {}).some(({ rpcUrl }) => rpcUrl !== undefined),
 );
 
-/** A test payer's description, in one sentence; empty for a payer that this page does not know. */
+/** A test payer's description in one sentence; empty for a payer unknown to this page. */
 export function standsFor(payer: string): string {
   const known: Readonly<Record<string, TestPayer>> = testPayers;
   return Object.hasOwn(known, payer) ? (known[payer]?.standsFor ?? "") : "";
 }
 
 export const chains = signal<readonly ChainView[]>([]);
-/** When they were asked, in unix milliseconds. */
+/** When the chains were read, in Unix milliseconds. */
 let chainsReadAt = 0;
 
-/** A chain's time now, in unix seconds: they go on as the clock does. Undefined where it is not known. */
+/** A chain's current time in Unix seconds, extrapolated from the last read; undefined if unknown. */
 export function chainTimeOf(network: string): number | undefined {
   const chain = chains.value.find((one) => one.network === network);
   return chain && chain.time + Math.round((Date.now() - chainsReadAt) / 1_000);
@@ -75,21 +75,21 @@ export function tokenOf(network: string): TokenUnits {
   return unitsOf(asset ?? { name: "USDC", decimals: 6 });
 }
 
-/** A fault that is set, how often it has hit, whether it can hit once more, and what was given for it. */
+/** A fault that is set: how often it has hit, whether it is used up, and its settings. */
 export type FaultView = { id: string; network: string; kind: string; fired: number; usedUp?: true } & Record<
   string,
   string | number | boolean | undefined
 >;
 export const faults = signal<readonly FaultView[]>([]);
 
-/** Those that can hit once more. */
+/** The faults that can still hit. */
 export const activeFaults = computed(() => faults.value.filter(({ usedUp }) => !usedUp));
 
 export const faultForm = signal<FaultForm | null>(null);
 
-/** When a shop last asked which payments are taken, in unix milliseconds. */
+/** When a shop last called `GET /supported`, in Unix milliseconds. */
 export const shopConnectedAt = signal<number | null>(null);
-/** Shops that connected before the page was opened are not news. */
+/** False until the first read: a shop that connected before the page opened is not announced. */
 let isShopRead = false;
 
 export async function loadHarness(): Promise<void> {
@@ -103,7 +103,7 @@ export async function loadChains(): Promise<void> {
   chains.value = read;
 }
 
-/** The payment methods, for the form that pays. */
+/** The payment methods, for the pay form. */
 export const methods = signal<readonly MethodView[]>([]);
 
 export async function loadMethods(): Promise<void> {
@@ -123,13 +123,13 @@ export async function loadShop(): Promise<void> {
   shopConnectedAt.value = read.connectedAt;
 }
 
-/** Undefined where the service does not answer, or not with what was asked for. */
+/** Undefined if the service does not answer, or not successfully. */
 export async function get<T>(path: string): Promise<T | undefined> {
   const found = await find<T>(path);
   return found === "unknown" ? undefined : found;
 }
 
-/** As {@link get}; "unknown" where the service answers that it has no such thing. */
+/** Like {@link get}, but returns "unknown" on 404. */
 export async function find<T>(path: string): Promise<T | "unknown" | undefined> {
   const response = await fetch(path).catch(() => undefined);
   if (response?.status === 404) return "unknown";
@@ -146,7 +146,7 @@ export async function loadFaults(): Promise<void> {
 
 const lookEveryMs = 1_000;
 
-/** Keeps the faults up to date while somebody looks, since tests and commands set them too. */
+/** Keeps the faults up to date while the page is visible, since tests and commands set them too. */
 export function followFaults(): void {
   setInterval(() => {
     if (isLocal.value && document.visibilityState === "visible") void loadFaults();
@@ -161,7 +161,7 @@ function post(path: string, body: unknown): Promise<Response> {
   });
 }
 
-/** Posts to a route of this service, and gives the answer; says what went wrong. */
+/** Posts to a route of this service and returns the answer. Shows an error and returns undefined if that fails. */
 export async function ask(path: string, body: unknown): Promise<Record<string, unknown> | undefined> {
   const response = await post(path, body).catch(() => undefined);
   if (response === undefined) {
@@ -176,7 +176,7 @@ export async function ask(path: string, body: unknown): Promise<Record<string, u
   return undefined;
 }
 
-/** Posts to a control route, and says what came of it; whether it was done. */
+/** Posts to a control route and shows the result; returns true if it succeeded. */
 export async function act(path: string, body: unknown, done: string): Promise<boolean> {
   if ((await ask(path, body)) === undefined) return false;
   toast(done);
@@ -189,7 +189,7 @@ export async function clearFaults(): Promise<void> {
   await loadFaults();
 }
 
-/** Returns true if the text is in the clipboard now; says where it could not be put there. */
+/** Copies a text to the clipboard. Shows an error and returns false if the browser does not allow it. */
 export async function copyText(text: string, what: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

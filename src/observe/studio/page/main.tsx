@@ -112,7 +112,7 @@ function TopBar() {
 
 addEventListener("keydown", (event) => {
   const { target, key } = event;
-  // A dialog closes by itself.
+  // A dialog handles its own keys.
   if (document.querySelector("dialog[open]") !== null) return;
   if (key === "Escape") {
     if (target instanceof HTMLElement) target.blur();
@@ -135,7 +135,7 @@ effect(() => {
   document.title = count === 0 ? "x402 studio" : `(${count} refused) x402 studio`;
 });
 
-// Each news of a payment may be that it has opened a channel.
+// Any update of a payment may mean that it has opened a channel.
 effect(() => {
   void rows.value;
   if (total.value > 0) loadChannelsSoon();

@@ -20,7 +20,7 @@ function readRoute(): Route {
   const [, name, id] = /^\/studio\/([^/]+)(?:\/(.+))?$/.exec(location.pathname) ?? [];
   const found = views.find((one) => one === name) ?? "payments";
   if (found === "payments" && id !== undefined) return { view: found, id: decode(id) };
-  // As the judge's reports link to a payment.
+  // The judge's reports link to a payment by hash.
   const hash = location.hash.slice(1);
   if (name === undefined && hash !== "") return { view: "payments", id: decode(hash) };
   return { view: found, id: null };
@@ -39,7 +39,7 @@ function pathOf({ view, id }: Route): string {
   return view === "payments" ? base : `${base}/${view}`;
 }
 
-/** The URL of a view, for links: filters of payments stay. */
+/** The URL of a view, for links; the list's filters are kept. */
 export function hrefOf(view: View, id: string | null = null): string {
   return pathOf({ view, id }) + (view === "payments" ? location.search : "");
 }
@@ -57,7 +57,7 @@ export function show(view: View): void {
   goTo({ view, id: null });
 }
 
-/** Shows a payment's details, or none. `replaces`: Back does not lead to the payment that was shown before. */
+/** Shows a payment's details, or none. With `replaces`, Back does not return to the payment shown before. */
 export function select(id: string | null, options?: { replaces?: boolean }): void {
   goTo({ view: "payments", id }, options);
 }
@@ -69,7 +69,7 @@ export function writeQuery(query: URLSearchParams): void {
   history.replaceState(null, "", location.pathname + search + location.hash);
 }
 
-/** Calls the listener when Back or Forward has led elsewhere. */
+/** Calls the listener after Back or Forward. */
 export function followHistory(onMove: () => void): void {
   const moved = () => {
     route.value = readRoute();

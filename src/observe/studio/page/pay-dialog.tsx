@@ -27,14 +27,14 @@ export function PayDialog() {
   return isPayOpen.value && harness.value !== null ? <PayForm /> : null;
 }
 
-/** Pays as a test payer, with any terms and times. */
+/** The form for paying as a test payer, with any terms and times. */
 function PayForm() {
   const { network, payer, amount, asset, x402Version, times } = draft.value;
   const isPaying = useSignal(false);
   const edit = (change: Partial<typeof draft.value>) => {
     draft.value = { ...draft.value, ...change };
   };
-  // Times are shown from the chain's.
+  // Times are shown relative to the chain's.
   useEffect(() => void Promise.all([loadChains(), loadMethods()]), []);
   const chosen = network || networkNames.value[0] || "";
   const way = methods.value.find(({ name }) => name === draft.value.way) ?? methods.value[0];
@@ -151,7 +151,7 @@ function PayForm() {
   );
 }
 
-/** Says how an amount is written. */
+/** Shows how to write an amount. */
 export function sayAmount(decimals: number): void {
   toast(`An amount is digits with at most ${decimals} behind the point, such as 0.01.`, { isError: true });
 }
@@ -176,9 +176,9 @@ function timeInput(
   );
 }
 
-/** Shows the times of the form: in seconds, as dates, and relative to the chain's time, which goes on. */
+/** Shows the form's times in seconds, as dates, and relative to the chain's running time. */
 function TimesPreview({ network }: { network: string }) {
-  // Goes on with the clock.
+  // Subscribes to the clock.
   void now.value;
   const chainTime = chainTimeOf(network);
   return (
@@ -198,9 +198,9 @@ function TimesPreview({ network }: { network: string }) {
 }
 
 type Draft = Record<"network" | "payer" | "amount" | "x402Version", string> & {
-  /** The token's name; empty for the network's own. */
+  /** The token's name; empty for the network's default. */
   asset: string;
-  /** The payment method by its name. */
+  /** The payment method's name. */
   way: string;
   times: PaymentTimes<string>;
 };
@@ -220,10 +220,10 @@ export const isPayOpen = signal(false);
 /** The body for `POST /harness/pay`. */
 type PayTerms = { network: string; payer: string } & Record<string, unknown>;
 
-/** The newest payments that are looked through for one that was just made. */
+/** The number of newest payments searched for the one just made. */
 const mostLooked = 50;
 
-/** Pays as a test payer, says what came of it after what was done before, and shows the new payment. */
+/** Pays as a test payer, shows `before` and the outcome, and selects the new payment. */
 export async function pay(terms: PayTerms, before = ""): Promise<void> {
   const isOld = knowsPayment();
   const answer = await ask("/harness/pay", terms);
@@ -241,11 +241,11 @@ export async function pay(terms: PayTerms, before = ""): Promise<void> {
   if (made !== undefined) select(made.id);
 }
 
-/** A payment with the same terms as this one that is signed anew; undefined where it was no test payer's. */
+/** The terms for paying again with a new signature; undefined if the payer is not a test payer. */
 export function freshTermsOf(payment: PaymentDetail): PayTerms | undefined {
   const { signed, payerName: payer, network, amount, x402Version } = payment;
   if (signed === null || payer === null || network === null || amount === null) return undefined;
-  // Where payments go to the contract alone, another one is a mistake that is not made again.
+  // If only the contract may be paid, another payTo was a mistake; do not repeat it.
   const payTo = harness.value?.payToPolicy === undefined ? undefined : payment.required?.payTo;
   const asset = localTokenOf(payment);
   return { network, payer, payTo, asset, ...payTermsOf(payment.way, amount, x402Version ?? 2) };
@@ -275,8 +275,8 @@ function timeIn(payment: PaymentDetail, field: TimeField): string | undefined {
 const aYear = 31_536_000;
 
 /**
- * A signed time as the form has it: as far from the chain's time as it was at the request, in unix seconds; 0, and what
- * is far off, as it is.
+ * A signed time as shown in the form: as far from the chain's time as it was at the request. A time more than a year
+ * off, such as 0, stays as it is.
  */
 function timeOf(signed: string | undefined, requestedAt: number): string | undefined {
   const seconds = Number(signed);

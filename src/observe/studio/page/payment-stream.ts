@@ -6,11 +6,11 @@ import { find } from "./local-service.ts";
 import { select, selectedId, view, writeQuery } from "./page-route.ts";
 import { toast } from "./toasts.tsx";
 
-/** The payments by id, as the event stream has them. A new map for each batch of changes. */
+/** The payments by id, from the event stream; a new map for each batch of changes. */
 const payments = signal<ReadonlyMap<string, PaymentSummary>>(new Map());
 
 export const connected = signal(false);
-/** True if all that had happened before is here: until then the list may look empty though it is not. */
+/** True once all earlier payments have arrived; before that, an empty list does not mean that there are none. */
 export const isRead = signal(false);
 export const paused = signal(false);
 
@@ -18,7 +18,7 @@ const filterNames = ["q", "network", "payer", "status"] as const;
 
 type Filters = Readonly<Record<(typeof filterNames)[number], string>>;
 
-/** The filters of the list; `q` is searched for, and a payer is an address. Empty for all. */
+/** The list's filters; `q` is a search text and `payer` an address. An empty string matches everything. */
 export const filters = signal<Filters>(readFilters());
 
 function readFilters(): Filters {
@@ -47,27 +47,27 @@ export function followFilters(): () => void {
 }
 
 export const detail = signal<PaymentDetail | null>(null);
-/** Why nothing is known here of the payment that is to be shown: the service knows nothing of it, or could not be asked. */
+/** Why the selected payment has no details: it is unknown to the service, or could not be loaded. */
 export const whyNoDetail = signal<"unknown" | "not asked" | null>(null);
 
-/** Changes are shown together: a burst of them must not make the page stutter. */
+/** Changes are applied in batches, so that a burst does not make the page stutter. */
 const takeInEveryMs = 50;
 
-/** As many as the service remembers. */
+/** As many as the service keeps. */
 const mostKept = 10_000;
 
 let waiting: PaymentSummary[] = [];
 let takesInSoon = false;
 let shown: ReadonlyMap<string, PaymentSummary> = new Map();
 
-/** The rows, newest first. While paused they stand still. */
+/** The rows, newest first; frozen while paused. */
 const newestFirst = computed(() => {
   const all = payments.value;
   if (!paused.value) shown = all;
   return [...shown.values()].sort((a, b) => b.firstSeenAt - a.firstSeenAt || b.version - a.version);
 });
 
-/** Tells, of what is asked later, whether it was known when this was called. */
+/** Takes a snapshot. Returns a function that tells whether a payment was known at the time of the snapshot. */
 export function knowsPayment(): (id: string) => boolean {
   const known = payments.value;
   return (id) => known.has(id);
@@ -75,16 +75,16 @@ export function knowsPayment(): (id: string) => boolean {
 
 export const total = computed(() => payments.value.size);
 
-/** The payers seen, by address, with their names; those that are known by name first. */
+/** The payers seen, by address, with their names; named payers come first. */
 export const payers = computed(() => {
   const names = new Map<string, string | null>();
   for (const { payer, payerName } of payments.value.values()) if (payer !== null) names.set(payer, payerName);
-  // Behind every name.
+  // Sorts after every name.
   const keyOf = ([address, name]: [string, string | null]) => name ?? `~${address}`;
   return [...names].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 });
 
-/** Those that pass every filter but that of the status. */
+/** The payments that pass every filter except the status. */
 const ofAnyStatus = computed(() => {
   const { q, network, payer } = filters.value;
   const text = q.trim().toLowerCase();
@@ -102,7 +102,7 @@ export const rows = computed(() => {
   return ofAnyStatus.value.filter((payment) => status === "" || statusOf(payment) === status);
 });
 
-/** How many there are of each status, among those that the other filters let pass. */
+/** The number of payments per status, among those that pass the other filters. */
 export const statusCounts = computed(() => {
   const counts = new Map<Status, number>(statuses.map((status) => [status, 0]));
   for (const payment of ofAnyStatus.value) {
@@ -112,7 +112,7 @@ export const statusCounts = computed(() => {
   return counts;
 });
 
-/** How many of all payments were refused. */
+/** The number of refused payments, regardless of filters. */
 export const refusals = computed(
   () => [...payments.value.values()].filter((payment) => statusOf(payment) === "refused").length,
 );
@@ -134,8 +134,8 @@ function searchable(payment: PaymentSummary): string {
 }
 
 /**
- * Listens to the event stream. The browser comes back by itself, with the id of the last event it has seen. While the page
- * is hidden for long it does not listen: a browser keeps six connections to a place, and each tab would take one.
+ * Listens to the event stream. The browser reconnects on its own, with the id of the last event it saw. A page that has been
+ * hidden for a while stops listening: a browser opens only six connections per host, and each tab would take one.
  */
 export function listen(): void {
   let source: EventSource | undefined = open();
@@ -154,7 +154,7 @@ export function listen(): void {
 
   function open(): EventSource {
     const opened = openStream();
-    // After an answer that is none, a browser does not come back by itself.
+    // After an HTTP error, the browser does not reconnect on its own.
     opened.addEventListener("error", () => {
       if (opened.readyState !== EventSource.CLOSED || opened !== source) return;
       setTimeout(() => {
@@ -173,7 +173,7 @@ function openStream(): EventSource {
   const source = new EventSource("/events");
   source.addEventListener("open", () => {
     connected.value = true;
-    // What is known already comes at once.
+    // Payments that the service already has arrive at once.
     setTimeout(() => (isRead.value = true), firstReadMs);
   });
   source.addEventListener("error", () => {
@@ -183,7 +183,7 @@ function openStream(): EventSource {
     waiting = [];
     const hadSome = payments.value.size > 0;
     payments.value = new Map();
-    // The first event is one too.
+    // The first event is a reset too.
     if (hadSome) void loadDetail();
   });
   source.addEventListener("payment", (event) => {
@@ -198,9 +198,9 @@ function takeIn(): void {
   takesInSoon = false;
   const next = new Map(payments.value);
   for (const payment of waiting) {
-    // Behind all others: the first are those that were quiet for the longest time.
+    // Append it: the first entries are those without changes for the longest time.
     next.delete(payment.id);
-    // A 402 that was paid is part of the payment.
+    // A 402 that was paid is shown as part of its payment.
     if (payment.paidBy === null) next.set(payment.id, payment);
   }
   for (const id of next.keys()) {
@@ -213,7 +213,7 @@ function takeIn(): void {
   if (isShown) void loadDetail();
 }
 
-/** Chooses the row so many places further down. */
+/** Moves the selection down by this many rows. */
 export function move(by: number): void {
   const list = rows.value;
   const at = list.findIndex(({ id }) => id === selectedId.value);
@@ -221,10 +221,10 @@ export function move(by: number): void {
   if (next !== undefined) select(next.id, { replaces: selectedId.value !== null });
 }
 
-/** How often a payment was asked for: the answer to the last question counts, whichever comes last. */
+/** The number of detail requests; only the answer to the last one counts, whatever order they arrive in. */
 let questions = 0;
 
-/** Asks for the chosen payment. */
+/** Loads the details of the selected payment. */
 export async function loadDetail(): Promise<void> {
   const id = selectedId.value;
   if (id === null) return;
@@ -233,13 +233,13 @@ export async function loadDetail(): Promise<void> {
   if (selectedId.value !== id || question !== questions) return;
   const known = detail.value?.id === id ? detail.value : null;
   if (answer === undefined) toast("The service did not answer about this payment.", { isError: true });
-  // What was known of it before stays where it could not be asked.
+  // If the request failed, keep the details known before.
   detail.value = answer === undefined ? known : answer === "unknown" ? null : answer.payment;
   if (detail.value !== null) whyNoDetail.value = null;
   else whyNoDetail.value = answer === "unknown" ? "unknown" : "not asked";
 }
 
-/** Loads the details of each payment that is chosen. */
+/** Loads the details whenever the selection changes. */
 export function followSelection(): void {
   effect(() => {
     if (selectedId.value === null) detail.value = null;

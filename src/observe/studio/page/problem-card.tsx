@@ -10,7 +10,7 @@ import { describeSigned, statusOf } from "./format.ts";
 import { atThisPlace, command, harness, isLocal, loadChains } from "./local-service.ts";
 import { requestTimeOf } from "./snippets.ts";
 
-/** The problem with a payment, each with what mends it. */
+/** The problems of a payment, each with its fix. */
 export function ProblemCards({ payment, fix }: { payment: PaymentDetail; fix: Fix | undefined }) {
   const needsBalance = isLocal.value && isOfBalance(payment);
   useEffect(() => {
@@ -96,14 +96,14 @@ function ProblemCard({ payment, explanation, fix }: CardProps) {
 
 const commandStart = /^(x402-kit |up --)/;
 
-/** The commands of an advice as they are typed here, for this payment. */
+/** The commands in an advice, with the options for this payment. */
 function commandsIn(advice: string, payment: PaymentDetail): [name: string, text: string][] {
   const { network, payer, amount, asset, token, signed } = payment;
-  // What could not be read is nobody's to paste into a terminal.
+  // Values that could not be read must not be pasted into a terminal.
   const terms = signed === null ? { network: null, payer: null } : { network, payer };
   const codes = advice.split("`").filter((part, index) => index % 2 === 1 && commandStart.test(part));
   return codes.flatMap((code): [string, string][] => {
-    // What stands for something else, as BODY does, is not to be pasted.
+    // A placeholder such as BODY makes a command unfit for pasting.
     if (/\b[A-Z]{3,}\b/.test(code)) return [];
     const words = code.replace(/^x402-kit /, "");
     const actsOnChains = words === "fund" || words === "approve";
@@ -113,7 +113,7 @@ function commandsIn(advice: string, payment: PaymentDetail): [name: string, text
   });
 }
 
-/** The settings for a shop whose requirements are wrong. */
+/** The settings for a shop whose configuration is wrong. */
 function linesFor(mistake: string): [name: string, text: string][] {
   if (harness.value === null) return [];
   const { facilitator, organization } = harness.value;
@@ -121,7 +121,7 @@ function linesFor(mistake: string): [name: string, text: string][] {
   return mistake === "not-found" ? [["the facilitator's URL", facilitator.url]] : [];
 }
 
-/** A member of a payment: what was signed, and what the shop requires, where it requires that. */
+/** A member of a payment: the signed value, and the required one, if the shop requires it. */
 type Pair = {
   name: string;
   signed: string | null;
@@ -129,7 +129,7 @@ type Pair = {
   show(value: string): ComponentChildren;
 };
 
-/** The signed values beside the required ones; differences are marked. */
+/** The signed values next to the required ones; differences are marked. */
 export function Comparison({ payment }: { payment: PaymentDetail }) {
   const { signed, required } = payment;
   if (signed === null || required === null) return null;

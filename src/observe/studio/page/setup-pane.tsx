@@ -17,7 +17,7 @@ import { isPayOpen, pay } from "./pay-dialog.tsx";
 import { total } from "./payment-stream.ts";
 import { setupOf } from "./shop-files.ts";
 
-/** The choices of a shop for payTo. */
+/** How a shop may set payTo, by policy. */
 const whereToPay = {
   contract:
     "A shop names the facilitator contract as payTo, which pays the recipient. One that names its own wallet, as with public facilitators, runs unchanged on `x402-kit up --plain`.",
@@ -92,7 +92,7 @@ function Copy({ name, text }: { name: string; text: string }) {
 
 const lookEveryMs = 1_500;
 
-/** Shows whether a shop has connected, and when. */
+/** Shows if and when a shop has connected. */
 function ShopSign() {
   useEffect(() => {
     void loadShop();
@@ -108,7 +108,7 @@ function ShopSign() {
   );
 }
 
-/** Explains how to make a payment: in place of the list until the first one, and then below it. */
+/** Explains how to make a payment: instead of the list until the first payment, and below the first few. */
 export function GuidePane() {
   const view = harness.value;
   if (view === null) return null;
@@ -149,11 +149,11 @@ export function GuidePane() {
   );
 }
 
-/** The reader's choice, which stays chosen everywhere. */
+/** The chosen framework, shared by all places that show it. */
 const framework = signal<Framework>("express");
 const chosen = signal("");
 
-/** A shop for this facilitator in one's framework, and a buyer: all that is to be typed and pasted. */
+/** A shop for this facilitator in the chosen framework, and a buyer: everything to type and paste. */
 function ShopConfig() {
   if (harness.value === null) return null;
   const { facilitator, organization, networks, payers } = harness.value;

@@ -6,7 +6,7 @@ import {
 } from "../../../payer/shop-variables.ts";
 import { builtInNetworks } from "../../../protocol/networks.ts";
 
-/** The files that `x402-kit init` writes, by path in the folder `templates`: the same text, so that it is tested once. */
+/** The files that `x402-kit init` writes, by path in the folder `templates`: the same text, so it is tested once. */
 const templates = import.meta.glob<string>(
   [
     "../../../../templates/{common,server,express,fastify,hono,next}/**/*.{js,json}",
@@ -21,7 +21,7 @@ const templates = import.meta.glob<string>(
 
 const readTemplate = (path: string) => templates[`../../../../templates/${path}`] ?? "";
 
-/** Its files, in the order in which one reads them. */
+/** The files of each framework, in reading order. */
 const filesOf: Readonly<Record<Framework, readonly string[]>> = {
   express: ["express/shop.js", "server/redeliver.js"],
   hono: ["hono/shop.js", "server/redeliver.js"],
@@ -29,7 +29,7 @@ const filesOf: Readonly<Record<Framework, readonly string[]>> = {
   next: ["next/app/report/route.js", "next/app/layout.js"],
 };
 
-/** A facilitator as a shop needs it. */
+/** The parts of a facilitator that a shop needs. */
 export type ShopView = Omit<ShopVariables, "network"> & {
   network: {
     name: string;
@@ -39,10 +39,10 @@ export type ShopView = Omit<ShopVariables, "network"> & {
   };
 };
 
-/** A part of the set-up: the name of a file, or what is to be typed, and its text. */
+/** A part of the setup: its file name, or a heading for commands to type, and its text. */
 export type SetupPart = { name: string; text: string };
 
-/** All that a shop and a buyer of this facilitator are made of, to be pasted one after the other. */
+/** Everything for a shop and a buyer with this facilitator, in the order to paste it. */
 export function setupOf(framework: Framework, { network, ...facilitator }: ShopView): readonly SetupPart[] {
   const { dependencies, scripts } = JSON.parse(readTemplate(`${framework}/package.json`));
   const variables = shopVariables({ ...facilitator, network: { ...network, asset: network.asset.address } });
@@ -70,7 +70,7 @@ export function setupOf(framework: Framework, { network, ...facilitator }: ShopV
   ];
 }
 
-/** A hundredth of the token: in the words of the public packages, where it is the one that they know on the network. */
+/** A price of 0.01 token, written as the public packages do if the token is the network's USDC. */
 function priceIn({ name, asset }: ShopView["network"]): string {
   const usdc = builtInNetworks.named(name)?.usdc;
   if (usdc?.address.toLowerCase() === asset.address.toLowerCase()) return '"$0.01"';

@@ -3,25 +3,25 @@ import { type LocalTokenName, nameOfLocalToken } from "../../../payer/local-chai
 import { invalidReasons, isSituation, settleErrorReason } from "../../../protocol/catalogue.ts";
 import type { PaymentDetail } from "../../timeline/payment-view.ts";
 
-/** A time in unix seconds, and whose clock says it. */
+/** A time in Unix seconds, and the clock it is from. */
 export type ClockTime = { seconds: number; clock: "chain" | "machine" };
 
-/** When a payment was asked for: the chain's time, or this machine's where that is not known, as with the mock. */
+/** The time of a payment's request: the chain's, or this machine's if that is unknown, as with the mock. */
 export function requestTimeOf({ chainTime, firstSeenAt }: PaymentDetail): ClockTime {
   return chainTime === null
     ? { seconds: Math.floor(firstSeenAt / 1_000), clock: "machine" }
     : { seconds: Number(chainTime), clock: "chain" };
 }
 
-/** The last operation of a payment, as far as it has come. */
+/** The last operation that a payment got to. */
 export function operationOf({ settle }: Pick<PaymentDetail, "settle">): "verify" | "settle" {
   return settle === null ? "verify" : "settle";
 }
 
 /**
- * A vitest test with this kit that makes the same payment, right or wrong, and expects the same answer.
+ * Writes a vitest test that makes the same payment with this kit, right or wrong, and expects the same answer.
  *
- * @param facilitatorContract of its network, where that is known: a payment to another address needs a harness that lets it
+ * @param facilitatorContract its network's contract, if known: a payment to another address needs a harness that allows it
  */
 export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): string {
   const { network, payerName, settle, required, amount } = payment;
@@ -58,12 +58,12 @@ export function vitestOf(payment: PaymentDetail, facilitatorContract?: string): 
   ].join("\n");
 }
 
-/** The name of the token of a payment, where it is not the network's own. */
+/** The name of a payment's token, if it is not the network's USDC. */
 export function localTokenOf({ asset }: PaymentDetail): LocalTokenName | undefined {
   return nameOfLocalToken(asset ?? "");
 }
 
-/** How it is paid, where that is not what `pay` does anyway. */
+/** The payment method's options, as far as they differ from the defaults of `pay`. */
 function methodLines(payment: PaymentDetail): readonly string[] {
   const { way, x402Version } = payment;
   const limit = memberOf(payment, "amount")?.value;
@@ -74,12 +74,12 @@ function methodLines(payment: PaymentDetail): readonly string[] {
   ];
 }
 
-/** How a payment is paid, in words. */
+/** The payment method and x402 version, for people. */
 export function wayOf({ way, x402Version }: PaymentDetail): string | null {
   return way && `${way.label} · x402 v${x402Version ?? 1}`;
 }
 
-/** The body for `POST /harness/pay` for a payment by that method, with an amount in the smallest unit. */
+/** The body for `POST /harness/pay` for a payment with this method; the amount is in the smallest unit. */
 export function payTermsOf(
   way: MethodView | null,
   amount: string,
@@ -93,13 +93,13 @@ function memberOf({ signedMembers }: PaymentDetail, kind: "recipient" | "amount"
   return signedMembers.find((member) => member.kind === kind);
 }
 
-/** Returns true if it was settled, and then asked for again and refused for that. */
+/** True if a settled payment was sent again and refused for that reason. */
 function isRepeated({ settle, ledger }: PaymentDetail): boolean {
   const isRefused = settle?.outcome === "invalid" && settle.reason === "invalid_transaction_state";
   return isRefused && settle.count > 1 && (ledger === "settled" || ledger === "recovered");
 }
 
-/** The part of an answer that a test checks. A v1 settle has a word of its own for most reasons. */
+/** The part of an answer that a test checks. A v1 settle has its own name for most reasons. */
 function expectedAnswer({ settle, verify, x402Version }: PaymentDetail): string {
   const { reason = null, situation = null } = settle ?? verify ?? {};
   if (reason === null) return `{ ${settle === null ? "isValid" : "success"}: true }`;
@@ -112,12 +112,12 @@ function expectedAnswer({ settle, verify, x402Version }: PaymentDetail): string 
   return `{ errorReason: "${answered}" }`;
 }
 
-/** Further off than this, a time was not meant from now: it is in milliseconds, or 0. */
+/** A time further from the request than this is not relative to it: it is in milliseconds, or 0. */
 const farOffSeconds = 31_536_000;
-/** As `harness.pay` has it where nothing is said. */
+/** The default of `harness.pay`. */
 const usualSeconds = 600;
 
-/** A time that was signed, by the name that `pay` takes it by; undefined of one that was not. */
+/** A signed time, under the name that `pay` uses for it. */
 type SignedTime = { name: string; value: string; isEnd: boolean };
 
 export function signedTimes({ signedMembers, way }: PaymentDetail): readonly SignedTime[] {
@@ -127,16 +127,16 @@ export function signedTimes({ signedMembers, way }: PaymentDetail): readonly Sig
     .sort((one, other) => Number(one.isEnd) - Number(other.isEnd));
 }
 
-/** A signed member is named by its whole path, and an option of `pay` by the last part of it. */
+/** A signed member is named by its whole path; an option of `pay` is only the last part. */
 const lastPart = (label: string) => label.split(".").at(-1) ?? label;
 
-/** The signed times, from the time of the request on its chain, where they are not what `pay` signs anyway. */
+/** The signed times, relative to the chain's time at the request, if they differ from the defaults of `pay`. */
 function timesOf(payment: PaymentDetail) {
   const now = requestTimeOf(payment).seconds;
   return signedTimes(payment).flatMap(({ name, value, isEnd }) => {
     const at = Number(value);
     const ahead = at - now;
-    // What had settled before it expired is settled first by the test, too.
+    // A payment that settled before it expired also settles first in the test.
     const isUsual = isEnd
       ? Math.abs(ahead - usualSeconds) < 30 || (ahead < usualSeconds && isRepeated(payment))
       : at === 0;
@@ -151,7 +151,7 @@ function timeLines(payment: PaymentDetail): readonly string[] {
   return [`  const now = await harness.networks["${payment.network}"].now();`];
 }
 
-/** The signed values that differ from those that `pay` signs. */
+/** The signed values that differ from what `pay` signs. */
 function signedLines(payment: PaymentDetail): readonly string[] {
   const { way, required } = payment;
   if (way === null || required === null) return [];
@@ -169,7 +169,7 @@ function signedLines(payment: PaymentDetail): readonly string[] {
   return members.length === 0 ? [] : [`    ${way.option}: { ${members.join(", ")} },`];
 }
 
-/** The scenario of fixtures and mock that ends a request as this payment did; undefined while it is open. */
+/** The scenario of fixtures and mock that ends a request like this payment did; undefined while it is in progress. */
 export function scenarioOf({ verify, settle, x402Version }: PaymentDetail): string | undefined {
   const operation = operationOf({ settle });
   const view = settle ?? verify;

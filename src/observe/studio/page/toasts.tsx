@@ -11,7 +11,7 @@ const shownForMs = 4_500;
 const errorShownForMs = 12_000;
 
 let lastId = 0;
-/** Where was clicked last, or the middle of what was used by keyboard. */
+/** Where the pointer was last pressed, or the bottom center of the element last used by keyboard. */
 let place = { x: innerWidth / 2, y: innerHeight - 80 };
 
 addEventListener("pointerdown", notePointer, true);
@@ -26,11 +26,11 @@ function notePlace(): void {
   if (width > 0 && width < innerWidth) place = { x: left + width / 2, y: top + height };
 }
 
-/** Says what came of a click, near it. */
+/** Shows the result of an action near where it was triggered. */
 export function toast(text: string, { isError = false } = {}): void {
   const id = ++lastId;
   lastSaid.value = text;
-  // One at a time: several at one place would cover each other.
+  // One at a time: several at the same position would overlap.
   toasts.value = [{ id, text, isError, ...place }];
   setTimeout(() => dismiss(id), isError ? errorShownForMs : shownForMs);
 }
