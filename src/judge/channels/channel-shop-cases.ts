@@ -1,12 +1,12 @@
 import type { CaseRow } from "../frame/run-cases.ts";
 import type { ChannelShopBuyer } from "./channel-shop-buyer.ts";
 
-/** A buyer that keeps a channel, and the good reaction of a shop. */
+/** The actions of a buyer that keeps a channel. */
 export type ChannelShopCase = CaseRow & { run(buyer: ChannelShopBuyer): Promise<void> };
 
 const refuses = "Answers 402: nobody pays for what it serves by such a voucher.";
 
-/** The cases of `judge shop` for scheme “batch-settlement”. The first one tests that the shop sells at all. */
+/** The cases of `judge shop` for scheme "batch-settlement". The first one tests that the shop sells at all. */
 export const channelShopCases: readonly ChannelShopCase[] = [
   {
     name: "on-one-channel",
