@@ -64,7 +64,7 @@ export const channelShopCases: readonly ChannelShopCase[] = [
     situation: "The shop is ended after a sale and started again; then the same buyer buys once more.",
     good: "Has its vouchers and charges in X402_STORAGE: claims what it sold before, and goes on with the channel.",
     async run(buyer) {
-      // If a claim came before the shop ended, nothing could be lost.
+      // If the shop claimed before it stopped, there was nothing to lose, so this tries again.
       for (let attempt = 1; attempt <= 3; attempt++) {
         await buyer.buy();
         await buyer.restart();

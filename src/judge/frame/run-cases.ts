@@ -17,9 +17,9 @@ export type Level = (typeof levels)[number];
 export type CaseRow = {
   name: string;
   situation: string;
-  /** The behaviour of a good program in it. */
+  /** The behavior of a good program in it. */
   good?: string | undefined;
-  /** Slow ones begin before the others; those that would disturb others run after them, one at a time. */
+  /** "early" cases start before the others; "alone" cases would disturb others, so they run last, one at a time. */
   order?: "early" | "alone" | undefined;
 };
 
