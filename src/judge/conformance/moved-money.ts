@@ -149,7 +149,7 @@ type PaymentAccount = {
   payment: SignedPayment;
   /** The amount that settle should take. */
   amount: bigint;
-  /** Of the transaction that a settle has named. */
+  /** The hash of the transaction that a settle response named. */
   hash: Hex | undefined;
   /** True if a settle response gave no final verdict, so that either outcome is consistent. */
   isOpen: boolean;
