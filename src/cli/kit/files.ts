@@ -201,7 +201,7 @@ function write(folder: string, { path, text }: File): void {
 }
 
 /**
- * Creates a folder and its parents. Node's own recursive mode never returns on systems that refuse with ENOENT, as
+ * Creates a folder and its parents. Node's own recursive mode never returns if the file system refuses with ENOENT, as
  * /proc does.
  */
 export function makeFolders(path: string, mode?: number): void {

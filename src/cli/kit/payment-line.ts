@@ -55,7 +55,7 @@ export function endedOf(payment: PaymentSummary): readonly Ended[] {
   const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
     const view = payment[operation];
     if (view === null || view.outcome === "open") return [];
-    // An `up` of an earlier version does not say when it was.
+    // An `up` of an earlier version does not report the time.
     return [{ payment, operation, view, at: view.at ?? lastSeenAt }];
   });
   // A success remains one, whatever later responses to the same payment say.
