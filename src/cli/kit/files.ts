@@ -139,7 +139,10 @@ function installedFile(): string | undefined {
   return undefined;
 }
 
-/** The files in a folder of `templates`. Without a registry, their manifests refer to the package that runs here. */
+/**
+ * The files in a folder of `templates`. Unless this package came from a registry, their manifests refer to the copy
+ * that runs here.
+ */
 export function readTemplates(folder: string): File[] {
   const at = packageFile(`templates/${folder}`);
   return readdirSync(at, { recursive: true, withFileTypes: true })
