@@ -40,10 +40,7 @@ export function isExternal(id: string): boolean {
   return external.some((name) => id === name || id.startsWith(`${name}/`));
 }
 
-/**
- * Entry points of the library that web pages and other runtimes import too. They stay as compiled, for the bundlers
- * there.
- */
+/** Entry points of the library that web pages and other runtimes import too. They stay as compiled, for the bundlers there. */
 const forPages = ["./protocol", "./networks", "./test-payers", "./test-keys", "./fixtures"];
 
 /** The files in `dist` behind the package's exports: those that only Node runs, and the others. */

@@ -47,10 +47,7 @@ const files: Readonly<Record<string, Readonly<Record<string, readonly [prefix: s
   },
 };
 
-/**
- * The compiled sources. The set is fixed, because the function order in the bytecode could depend on what else is
- * compiled.
- */
+/** The compiled sources; a fixed set, because the function order in the bytecode could depend on what else is compiled. */
 const sources = ["contracts/X402Facilitator.sol", "contracts/mocks"];
 
 const bytecodeSchema = z.object({ object: z.string().regex(/^0x([0-9a-f]{2})+$/, "unlinked or empty") });

@@ -61,10 +61,7 @@ export const withoutIntegrity: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/**
- * The problems of a package-lock.json, one per line: packages that are not pinned by their bytes, or come from a
- * private host.
- */
+/** The problems of a package-lock.json, one per line: packages not pinned by their bytes, or from a private host. */
 export function findLockProblems(
   text: string,
   excused: Readonly<Record<string, readonly string[]>> = withoutIntegrity,

@@ -25,10 +25,7 @@ if (![payments, concurrency].every((size) => Number.isSafeInteger(size) && size 
   process.exit(1);
 }
 
-/**
- * Payments that have not started by then are left out, so that four rows take at most three minutes even on a busy
- * machine.
- */
+/** Payments that have not started by then are left out, so four rows take at most three minutes even on a busy machine. */
 const longestMs = 20_000;
 
 const { operator, recoverer, pauser } = harnessAccounts;

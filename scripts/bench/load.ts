@@ -5,8 +5,8 @@ import { Agent, request } from "node:http";
 export type Load = Awaited<ReturnType<typeof load>>;
 
 /**
- * Posts the bodies over `connections` kept-alive connections, and measures the responses. Prints the most frequent ones
- * that are not good.
+ * Posts the bodies over `connections` kept-alive connections, measures the responses, and prints the most frequent bad
+ * ones.
  */
 export async function load(options: {
   url: string;

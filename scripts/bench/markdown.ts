@@ -3,10 +3,7 @@ import { cpus, loadavg } from "node:os";
 
 const page = new URL("../../docs/benchmarks.md", import.meta.url);
 
-/**
- * The output of a run: its machine, then one heading and table at a time. With `--write` it is also written to
- * docs/benchmarks.md.
- */
+/** The output of a run: its machine, then one heading and table at a time. `--write` also puts it into docs/benchmarks.md. */
 export type Report = { add(text: string): void; end(): void };
 
 /** @param part the part of docs/benchmarks.md, between two comments that name it */

@@ -194,10 +194,7 @@ async function startServing(): Promise<Side> {
   };
 }
 
-/**
- * `up`, whose service calls its node through a relay in the same process; that process also keeps journals and the
- * studio.
- */
+/** `up`, whose service calls its node through a relay in the same process; that process also keeps journals and the studio. */
 async function startUpSide(): Promise<Side> {
   const { description, pid, stop } = await startUp(["--json", "--no-demo", "--networks", "base"]);
   const { facilitator, organization } = description;

@@ -60,10 +60,7 @@ export function startNpmScript(args: readonly string[]): Promise<CliProcess> {
   return start("npm", args, { ownGroup: true });
 }
 
-/**
- * Starts `npx --no-install x402-kit` in a folder that has the package installed. `kill` ends only npx, as a supervisor
- * does.
- */
+/** Starts `npx --no-install x402-kit` in a folder with the package installed. `kill` ends only npx, as a supervisor does. */
 export async function startWithNpx(folder: string, args: readonly string[]): Promise<CliProcess> {
   await installCommand(folder);
   return start("npx", ["--no-install", "x402-kit", ...args], { cwd: folder });

@@ -3,10 +3,7 @@ import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 import { harnessAccounts } from "../../src/payer/accounts.ts";
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 
-/**
- * Deploys a facilitator contract with the harness's roles; by default the version before Permit2, direct payments and
- * forward limits.
- */
+/** Deploys a facilitator contract with the harness's roles; by default without Permit2, direct payments and forward limits. */
 export async function deployContract(
   { node }: HarnessChain,
   bytecode: Hex = formerBytecode,

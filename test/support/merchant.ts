@@ -21,10 +21,7 @@ export type Offer = {
   maxTimeoutSeconds?: number;
   /** Extensions declared to buyers. */
   extensions?: Record<string, unknown>;
-  /**
-   * For scheme "upto": the final cost of the content, as the public helper takes it: an amount, or a share such as
-   * "25%".
-   */
+  /** For scheme "upto": the final cost of the content, as the public helper takes it: an amount, or a share such as "25%". */
   charge?: string;
 };
 

@@ -51,10 +51,7 @@ export async function startPostgresProxy(
     /** How many ReadyForQuery messages are expected (one each for the start, queries and syncs), and how many arrived. */
     let asked = 0;
     let ready = 0;
-    /**
-     * The ReadyForQuery message at which to cut the connection; answers to earlier statements in the same batch may
-     * pass first.
-     */
+    /** The ReadyForQuery message at which to cut the connection; answers to earlier statements of a batch may pass first. */
     let cutAt = Number.POSITIVE_INFINITY;
     let cut = false;
     let answered = true;

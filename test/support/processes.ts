@@ -8,10 +8,7 @@ export function descendantsOf(pid: number): number[] {
   return children.flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
-/**
- * Records the processes that this process starts from now on. The returned function stops that, and returns their
- * command lines.
- */
+/** Records the processes that this process starts from now on. The returned function ends that; it returns command lines. */
 export function noteStarted(): () => string[][] {
   const children: ChildProcess[] = [];
   const note = (message: unknown) => children.push((message as { process: ChildProcess }).process);

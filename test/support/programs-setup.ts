@@ -27,10 +27,7 @@ const keepLocations: Plugin = {
   },
 };
 
-/**
- * Returns the folder of the bundled programs. It is the same for the same sources, so that Node's compile cache can be
- * used.
- */
+/** Returns the folder of the bundled programs; the same for the same sources, so that Node's compile cache can be used. */
 async function bundlePrograms(): Promise<string> {
   const bundle = await rolldown({
     input: Object.fromEntries(programs.map((path) => [path.replace(/\.ts$/, ""), join(repository, path)])),

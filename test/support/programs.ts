@@ -2,10 +2,7 @@ import { fileURLToPath } from "node:url";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 
-/**
- * The programs that tests start as separate processes, and the modules that those import; paths from the repository's
- * root.
- */
+/** The programs that tests start as processes, and the modules that those import; paths from the repository's root. */
 export const programs = [
   "src/cli/bin.ts",
   "src/harness/vitest/global-setup.ts",

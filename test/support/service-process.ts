@@ -53,10 +53,7 @@ export async function startServiceProcess(
     operators?: readonly Hex[];
     rpcUrl?: string | undefined;
     drainDelayMs?: number;
-    /**
-     * The transaction size in bytes above which nodes refuse it; the process kills itself when it first sends one of
-     * the payments singly.
-     */
+    /** The largest transaction that nodes accept, in bytes. The process kills itself when it first sends a rejected payment alone. */
     takesBytes?: number;
     /** Short by default, so that the leases of a dead process end soon. */
     leaseMs?: number;

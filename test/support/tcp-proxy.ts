@@ -15,10 +15,7 @@ export type ProxiedRequest = {
 export type TcpProxyHooks = {
   /** Called when the first bytes of a request have gone through. */
   onRequest?: (request: ProxiedRequest) => void;
-  /**
-   * Called when the first bytes of the response have arrived; they are held back until this returns. `status` is the
-   * HTTP status.
-   */
+  /** Called when the response begins to arrive, which is held back until this returns. `status` is the HTTP status. */
   onAnswer?: (request: ProxiedRequest, status: number) => void;
   /** Called when the whole response has gone through. */
   onAnswered?: (request: ProxiedRequest, status: number) => void;

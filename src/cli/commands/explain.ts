@@ -133,10 +133,7 @@ export const explainCommand = defineCommand({
   },
 });
 
-/**
- * Explains a text on its own and against a shop's offers. `seen` is undefined if a service was asked and has not seen
- * the payment.
- */
+/** Explains a text on its own and against a shop's offers. `seen`: undefined if a service that was asked never saw it. */
 function explainPayment(
   given: string,
   { shop, seen }: { shop: ShopAnswer | undefined; seen: unknown },

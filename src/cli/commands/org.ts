@@ -209,7 +209,7 @@ function describeNetworks(organization: Organization): string {
   );
 }
 
-/** `network base, from 0x…, to 0x…`. */
+/** Such as `network base, from 0x…, to 0x…`. */
 function describeDetails(details: Readonly<Record<string, unknown>>): string {
   return Object.entries(details)
     .filter(([, value]) => value !== null)

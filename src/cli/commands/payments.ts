@@ -297,10 +297,7 @@ function explain(payment: PaymentDetail, explanations: readonly Advised[]): read
   ];
 }
 
-/**
- * What to say about a payment without explanations. A good one may still be refused by its shop, which this service
- * cannot see.
- */
+/** What to say without explanations. The payment may still be refused by its shop, which this service cannot see. */
 function sayWithout({ explanations, verify, settle, settledAt, shop }: PaymentDetail): readonly string[] {
   if (explanations.length > 0) return [];
   if (shop?.outcome === "unpaid") {

@@ -145,10 +145,7 @@ export function describeSettlement(record: Readonly<Record<string, string | null
     .join("\n");
 }
 
-/**
- * One line of CSV (RFC 4180) without its line break. Fields with commas, quotes or line breaks are quoted; null is
- * empty.
- */
+/** One line of CSV (RFC 4180) without its line break. Fields with commas, quotes or line breaks are quoted; null is empty. */
 function csvLine(fields: readonly (string | null)[]): string {
   return fields.map((field) => quoteField(field ?? "")).join(",");
 }

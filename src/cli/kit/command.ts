@@ -233,7 +233,7 @@ export const tokenOption = variableOption("ADMIN_TOKEN", {
   describe: "token of the admin listener, where --url is that of a `serve`",
 });
 
-/** Local chains have no former contracts. */
+/** Only the first address of the list: local chains have no former contracts. */
 const readOfferedContract = (text: string) => readContractList(text)[0];
 
 /** The facilitator contract's addresses on local chains. */

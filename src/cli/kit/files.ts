@@ -139,10 +139,7 @@ function installedFile(): string | undefined {
   return undefined;
 }
 
-/**
- * The files in a folder of `templates`. Unless this package came from a registry, their manifests refer to the copy
- * that runs here.
- */
+/** The files in a folder of `templates`. Their manifests name the copy that runs here, unless it came from a registry. */
 export function readTemplates(folder: string): File[] {
   const at = packageFile(`templates/${folder}`);
   return readdirSync(at, { recursive: true, withFileTypes: true })
@@ -203,10 +200,7 @@ function write(folder: string, { path, text }: File): void {
   }
 }
 
-/**
- * Creates a folder and its parents. Node's own recursive mode never returns if the file system refuses with ENOENT, as
- * /proc does.
- */
+/** Creates a folder and its parents. Node's own recursive mode never returns if a file system refuses with ENOENT (/proc). */
 export function makeFolders(path: string, mode?: number): void {
   if (existsSync(path)) return;
   makeFolders(dirname(path), mode);

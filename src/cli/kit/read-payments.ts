@@ -63,7 +63,11 @@ export function createPaymentReader(origin: string, token?: string) {
     });
   }
 
-  /** Returns undefined for the 404 of an unknown payment. @throws KitError for any other response than a 200 with JSON */
+  /**
+   * Returns the JSON of a 200, and undefined for the 404 of an unknown payment.
+   *
+   * @throws KitError for any other response
+   */
   async function read(path: string): Promise<unknown> {
     const { status, text } = await send(path);
     requireAccess(status);

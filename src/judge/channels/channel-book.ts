@@ -90,10 +90,7 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
 
   return {
     channelOf,
-    /**
-     * Asks the facilitator why a payment is refused; undefined if it is valid. A deposit that was settled before is
-     * left out.
-     */
+    /** Asks the facilitator why a payment is refused; undefined if it is valid. Leaves out a deposit settled before. */
     async refusal(payment: ChannelPayment): Promise<string | undefined> {
       const { paymentPayload, config: channelConfig } = payment;
       const { voucher } = membersOf(membersOf(paymentPayload).payload);
@@ -101,10 +98,7 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
       const { isValid, invalidReason } = await ask("verify", isDeposited(payment) ? alone : paymentPayload);
       return isValid === true ? undefined : String(invalidReason);
     },
-    /**
-     * Settles the payment's deposit unless it has none or was settled before. Returns why that failed; undefined on
-     * success.
-     */
+    /** Settles the payment's deposit, if it has an unsettled one. Returns why that failed; otherwise undefined. */
     async settle(payment: ChannelPayment): Promise<string | undefined> {
       const { deposit, paymentPayload } = payment;
       if (deposit === undefined || isDeposited(payment)) return undefined;
@@ -133,10 +127,7 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
     },
     /** The header of a 402 without channel state. */
     challenge: (error: string) => challengeWith(error, {}),
-    /**
-     * The header of the 402 that corrects a buyer: the charged amount, proven by the buyer's own newest voucher. `said`
-     * replaces either.
-     */
+    /** The header of the 402 that corrects a buyer: the charges, proven by its own newest voucher. `said` replaces either. */
     correction(payment: ChannelPayment, said: { charged?: bigint; signed?: bigint } = {}): string {
       const { charged, signed } = channelOf(payment);
       const voucherState = signed && {

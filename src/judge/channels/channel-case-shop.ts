@@ -140,10 +140,7 @@ export function createChannelCaseShop({ paid, scene, book, price, goods, header 
   return {
     visit,
     lines: log.lines,
-    /**
-     * The counts once all requests are answered. Throws errors of the shop itself, which must not count against the
-     * client.
-     */
+    /** The counts once all requests are answered. Throws errors of the shop itself: they must not count against the client. */
     counts: (): Promise<ChannelCounts> =>
       inTurn(async () => {
         if (failures.length > 0) throw failures[0];

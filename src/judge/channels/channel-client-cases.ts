@@ -1,10 +1,7 @@
 import type { CaseRow } from "../frame/run-cases.ts";
 import type { ChannelVisit } from "./channel-case-shop.ts";
 
-/**
- * A misbehaving shop that sells on channels: a careless client lets it take more than it sold, or has its money locked
- * up.
- */
+/** A misbehaving shop that sells on channels: a careless client lets it take more than it sold, or has its money locked up. */
 export type ChannelClientCase = CaseRow & {
   /** How many purchases each process of the client makes; the processes run one after the other. */
   runs: readonly number[];

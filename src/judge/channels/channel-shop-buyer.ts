@@ -138,10 +138,7 @@ export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...o
       throw new NotRun("the withdrawal could not be announced", undefined, "not_judged");
     },
     claimed: async () => (await sums()).claimed,
-    /**
-     * Returns the claimed amount and what the vouchers are worth. The deposit may be mined shortly after the delivery,
-     * so this waits.
-     */
+    /** Returns the claims and the worth of all vouchers. Waits for the deposit, which may be mined after the delivery. */
     async settled(): Promise<{ claimed: bigint; ceiling: bigint }> {
       const { balance, claimed } = await until(depositWaitMs, (one) => one.balance >= charged());
       return { claimed, ceiling: balance < record.ceiling ? balance : record.ceiling };

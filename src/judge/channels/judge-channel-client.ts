@@ -28,7 +28,7 @@ export type ChannelClientOptions = JudgeOptions &
 /** The deposit that shops suggest, in multiples of the price; enough for every case. */
 const depositInPrices = 10n;
 
-/** In a case the client is one process at a time, and each talks to one shop. */
+/** Each case runs its client's processes one after the other, against its own shop. */
 const atOncePerCore = 2;
 
 /**
@@ -133,7 +133,7 @@ export type ChannelClientFacts = PurchaseFacts &
   ChannelCounts & {
     runs: readonly ClientRun[];
     payments: number;
-    /** The limit for a deposit, `X402_MAX_AMOUNT`. */
+    /** The limit for all deposits together, `X402_MAX_AMOUNT`. */
     most: bigint;
     price: bigint;
     /** How many goods the last process got, and how many it had to get. */

@@ -17,10 +17,7 @@ export type ChannelShopPlace = {
 /** The facts about one case, from the chain and the receipts. Its transfers are the deposits. */
 export type ChannelShopFacts = PurchaseFacts & {
   price: bigint;
-  /**
-   * What each delivery charged and the channel's total after it, according to its receipt; undefined if the receipt
-   * does not say.
-   */
+  /** The charge of each delivery and the channel's total after it, by its receipt; undefined if the receipt omits it. */
   sales: readonly { charged: bigint | undefined; total: bigint | undefined }[];
   /** The most that the shop can claim: the highest voucher signed for a purchase, capped by the channel's balance. */
   ceiling: bigint;

@@ -16,10 +16,7 @@ export type ClientCase = CaseRow & {
   settlesLate?: boolean;
   /** True if the first payment's goods are never redelivered, so a client that paid once and stopped is right. */
   keepsGoods?: boolean;
-  /**
-   * True if a second payment is wrong even though nothing is paid twice: the client cannot know that the first moved
-   * nothing.
-   */
+  /** True if a second payment is wrong even if nothing is paid twice: the client cannot know that the first moved nothing. */
   allowsOnePayment?: boolean;
   /** The offers in the 402; by default the scene's one offer. */
   offers?(scene: ShopScene): Promise<readonly Offer[]>;

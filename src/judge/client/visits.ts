@@ -50,7 +50,6 @@ export function createVisit(response: ServerResponse, options: VisitOptions) {
   const { scene, payer, versions, resource, elsewhere, goods, path } = options;
   const { exchange, paidBy, offersMade, track } = options;
 
-  /** Sends any answer. */
   async function send(status: number, headers: Record<string, string> = {}, body = ""): Promise<void> {
     exchange.answer = String(status);
     response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);

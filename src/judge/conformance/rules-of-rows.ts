@@ -5,10 +5,7 @@ import { situationTexts } from "../../protocol/catalogue-texts.ts";
 import { ofVersion, type Rule, type Rules, rules } from "../../protocol/specification.ts";
 import { memberOf } from "./compare.ts";
 
-/**
- * Overrides the sentence that a row is based on; other rows use that of their situation in the catalogue. Null for
- * choices of this kit.
- */
+/** Overrides for the sentence that a row is based on, otherwise that of its situation. Null for choices of this kit. */
 export const rulesOfRows: Readonly<Record<string, Rules | null>> = {
   "success.funded": rules.steps,
   "invalid_payload.no_payment": rules.request,

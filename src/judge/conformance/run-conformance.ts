@@ -68,7 +68,7 @@ export type RunOptions = {
   onFinding?: (finding: Finding<ConformanceFacts>) => void;
 };
 
-/** After this many requests in a row without a response, the rest are not sent. */
+/** After this many scenarios in a row without a response, the others are not run. */
 const mostUnanswered = 3;
 
 /** After this many scenarios in a row that fail with the same response, the others are not run. */

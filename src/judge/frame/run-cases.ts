@@ -4,7 +4,7 @@ import { inParallel } from "../../util/concurrency.ts";
 /**
  * The severity of a verdict, worst first.
  * - `wrong`: money moved that should not have, goods were withheld or given away, or a payment was decided against the
- * public specification;
+ *   public specification;
  * - `not_judged`: the case applies to the program but could not be run;
  * - `differs`: money, goods and verdicts are right, but a response is not as it should be;
  * - `kit`: the response differs from this kit's, on a point that this kit chose freely;

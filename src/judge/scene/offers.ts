@@ -92,7 +92,7 @@ export function challengeOf(
 /** A payment that arrived in a header. */
 export type ReceivedPayment = {
   signed: SignedPayment;
-  /** As the buyer spelled it. */
+  /** The network, as the buyer wrote it. */
   network: string;
   x402Version: X402Version;
   /** The offer that it pays, or the closest one. */

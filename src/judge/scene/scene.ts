@@ -90,7 +90,7 @@ export async function openScene(options: SceneOptions) {
     networks: other === undefined ? [name] : [name, other],
     ...(networkFile !== undefined && { networkFile }),
     journal: false,
-    // Channels pay plain receivers.
+    // Channels pay to a plain receiver.
     payTo: "recipients",
     studio,
     ...(settleWaitMs !== undefined && { settleWaitMs }),
@@ -188,7 +188,7 @@ export async function openScene(options: SceneOptions) {
       await postPayment("settle", line.url, harness.organization.apiKey, body).catch(() => {});
     },
     now: () => chain.now(),
-    /** Moves the chain's time. */
+    /** Moves the chain's time forward. */
     advanceTime: async (seconds: number) => void (await chain.advanceTime(seconds)),
     /** Stops mining until the fault is removed. */
     holdBlocks: () => harness.faults.chain(name).holdBlocks(),

@@ -84,10 +84,7 @@ const ofExplain = [
 ] as const satisfies readonly MistakeId[];
 
 const ofAnswer: readonly string[] = ofExplain.slice(0, ofExplain.indexOf("unknown-scheme"));
-/**
- * The last rule takes all mistakes without their own rule. `permit-facilitator` is left to `upto-extra`, which says
- * more.
- */
+/** The last rule takes all mistakes without their own rule. `permit-facilitator` is left to `upto-extra`, which says more. */
 const named: ReadonlySet<string> = new Set<MistakeId>([...ofExplain.slice(0, -1), "permit-facilitator"]);
 
 const explainRules: readonly ShopRule[] = ofExplain.map((id) => ({

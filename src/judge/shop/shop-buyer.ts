@@ -122,10 +122,7 @@ export function createShopBuyer(options: BuyerOptions) {
     },
   };
 
-  /**
-   * Follows a redirect within the shop. Returns the goods with the headers of both responses, or the given response if
-   * it leads to none.
-   */
+  /** Follows a redirect within the shop to the goods, which get the headers of both responses. Otherwise returns its input. */
   async function goodsBehind(answer: Answer | undefined, at: string): Promise<Answer | undefined> {
     const location = answer?.headers.get("location") ?? null;
     if (answer === undefined || location === null || ![302, 303].includes(answer.status)) return answer;
@@ -147,10 +144,7 @@ export function isGood({ status }: Answer): boolean {
   return status >= 200 && status < 300;
 }
 
-/**
- * Returns true if an answer could be the goods, which may vary: JSON with all of their members, or at least half of the
- * words.
- */
+/** Returns true if an answer could be the goods, which may vary: JSON with all their members, or half of their words. */
 export function isLike(answer: Answer, goods: Answer): boolean {
   if (typeOf(answer) !== typeOf(goods)) return false;
   const members = namesIn(goods);

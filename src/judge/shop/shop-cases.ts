@@ -287,10 +287,7 @@ function differently(value: bigint): Deviation {
   return { authorization: { value }, accepted: { amount: `${value}`, maxAmountRequired: `${value}` } };
 }
 
-/**
- * The same signed payment with another URL in its unsigned part. Version 1 has no URL there, so its payment stays as it
- * is.
- */
+/** The same signed payment with another URL in its unsigned part; unchanged in version 1, which has no URL there. */
 function withResource(payment: Record<string, string>, url: string): Record<string, string> {
   const { "PAYMENT-SIGNATURE": header } = payment;
   if (header === undefined) return payment;

@@ -74,8 +74,8 @@ export async function createChannelTraffic(
   });
 
   /**
-   * Sends a request until it succeeds, or has been refused for too long. `isDone` tells if a refused request was
-   * executed before.
+   * Sends a request until it succeeds, or is refused for too long. `isDone`: true if a refused request was executed
+   * before.
    */
   async function insist(
     operation: Operation,

@@ -7,10 +7,7 @@ import { transfersSince } from "../transfers.ts";
 import type { WayPayment } from "../ways.ts";
 import type { Kind } from "./kinds.ts";
 
-/**
- * The responses to one payment: to verify, and to settle until there was a verdict; and its transactions on chain at
- * that time.
- */
+/** The responses to a payment, to verify and to settle up to the verdict, and its transactions on chain at that time. */
 export type Told = {
   payment: WayPayment;
   verify: JsonResponse;

@@ -33,10 +33,7 @@ export type Attempt = {
   brokeAfterwards: boolean;
 };
 
-/**
- * The next step of a buyer: send the payment again, sign another, follow a redirect, take the body, stop, or repeat
- * forever.
- */
+/** A buyer's next step: send the payment again, sign another, follow a redirect, take the body, stop, or repeat forever. */
 type Step = "again" | "anew" | "follow" | "take" | "stop" | "forever";
 
 /** Facts that a buyer may have learned before. */

@@ -20,10 +20,7 @@ export type Kill = { instance: string; at: number };
  */
 const recordMs = 1_000;
 
-/**
- * A caller may read a response this much later than its instance died, and no instance answers this soon after its
- * death.
- */
+/** A caller may read a response this much later than its instance died, and no instance answers this soon after its death. */
 const shortestAbsenceMs = 500;
 
 /** A payment, and the responses to those who sent it. */
@@ -63,14 +60,14 @@ export type Verdict = {
  *
  * - `lost`: answered as paid, or taken from the payer, but the recipient got nothing;
  * - `twice`: transferred more than once, more than one success, or more or something else taken from a payer than
- * requested;
+ *   requested;
  * - `handedOverAgain`: more than one success, where the instance of each but the last was killed right after it, before
- * it had recorded the delivery, which docs/decisions/0016-delivery.md allows. Nothing is paid twice, and no other cause
- * counts;
+ *   it had recorded the delivery, which docs/decisions/0016-delivery.md allows. Nothing is paid twice, and no other cause
+ *   counts;
  * - `wrong`: answered as failed, although all payments are good; worst if it was transferred. Or a success that names a
- * transaction which has not paid, unless that is in `replaced`, whose blocks vanished after they had been there:
- * another transaction may then have to pay
- * (docs/decisions/0035-two-endpoints.md#reorganizations-deeper-than-confirmations);
+ *   transaction which has not paid, unless that is in `replaced`, whose blocks vanished after they had been there:
+ *   another transaction may then have to pay
+ *   (docs/decisions/0035-two-endpoints.md#reorganizations-deeper-than-confirmations);
  * - `undecided`: never answered, whether transferred or not.
  */
 export function judgePayments(

@@ -60,10 +60,7 @@ export async function fundPayers(chain: HarnessChain): Promise<NewPayer[]> {
   return first;
 }
 
-/**
- * Signs a payment of this value by a random payer to a random customer, in a random way and, if it exists in both, a
- * random version.
- */
+/** Signs a payment of this value: a random payer, customer and way, and a random version if the way exists in both. */
 export async function signRandomPayment(
   random: Random,
   {
