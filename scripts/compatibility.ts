@@ -3,7 +3,7 @@
  * `x402-kit judge` with each program in scripts/compatibility/ and with those that `init` writes, and reads the judged
  * versions.
  *
- * node scripts/compatibility.ts [FOLDER]
+ *     node scripts/compatibility.ts [FOLDER]
  *
  * A folder that already contains an installation is used as is. If a bad verdict has not been examined (see
  * scripts/compatibility/attributions.ts), the script exits with 1 and writes nothing.

@@ -2,7 +2,7 @@
  * Counts the functions in `src/` that one verify and one settle run in `serve`, their files, and the calls, by V8's
  * coverage:
  *
- * npm run count [-- --list]
+ *   npm run count [-- --list]
  *
  * Each count is the smallest of several warm requests, which leaves out timers that fire in between. `--list` also
  * prints the functions, most calls first.

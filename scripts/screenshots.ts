@@ -1,7 +1,7 @@
 /**
  * Takes the README's screenshot of the studio from a real run, with payments that settle, are refused and meet a fault.
  *
- * npm run screenshots
+ *   npm run screenshots
  */
 import { mkdirSync, statSync } from "node:fs";
 import { pay } from "../src/harness/control/pay.ts";

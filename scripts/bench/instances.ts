@@ -11,7 +11,7 @@ import { describeMachine, markdownTable } from "./markdown.ts";
 /*
  * Settlements per second with one and with three instances on one Postgres, and with one and with three operator keys:
  *
- * node scripts/bench/instances.ts [COUNT [CONCURRENCY]]
+ *   node scripts/bench/instances.ts [COUNT [CONCURRENCY]]
  *
  * Node, database, instances and clients share this machine, so more instances cannot be faster than its cores. Each row
  * also has the CPU that instances and database used per payment, and the database's work for it. A row is printed as

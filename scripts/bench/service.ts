@@ -2,7 +2,7 @@
  * Measures verifies over few and many connections, then settles sent at once over new connections. All go to an `up` in
  * its own process with one operator key:
  *
- * node scripts/bench/service.ts [SETTLES…]
+ *   node scripts/bench/service.ts [SETTLES…]
  *
  * The rounds run one after the other on the same chain. Each reports how many requests succeeded, how fast, and the CPU
  * of the service; for settles also the payments per transaction and the number of blocks.
