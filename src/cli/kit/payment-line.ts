@@ -263,7 +263,7 @@ export function shortenHex(hex: string): string {
 }
 
 /**
- * Completes the commands in an advice, between backticks, so that they can be pasted: with the way this command was
+ * Completes the commands in the advice, between backticks, so that they can be pasted: with the way this command was
  * called, and the options that this payment needs.
  */
 export function withWholeCommands(advice: string, context: AdviceContext): string {
@@ -273,7 +273,7 @@ export function withWholeCommands(advice: string, context: AdviceContext): strin
   });
 }
 
-/** The words of the first command in an advice that can be completed for this payment; null if there is none. */
+/** The words of the first command in the advice that can be completed for this payment; null if there is none. */
 function commandIn(advice: string, context: AdviceContext): readonly string[] | null {
   for (const [, words = ""] of advice.matchAll(/`x402-kit ([^`]*)`/g)) {
     const options = optionsOf(words, context);
