@@ -5,8 +5,8 @@ import reference from "@scalar/fastify-api-reference";
 import Fastify from "fastify";
 
 /**
- * Writes the page of `/docs` and its script, compressed, for `src/service/http/routes/docs.ts`. The library that has them
- * brings 23 MB of which the service needs these two files, so it is needed to build, and not to run.
+ * Writes the page of `/docs` and its compressed script, for `src/service/http/routes/docs.ts`. The library is needed
+ * only to build: it brings 23 MB, of which the service needs just these two files.
  */
 export async function buildApiReference(folder: string): Promise<void> {
   const app = Fastify();

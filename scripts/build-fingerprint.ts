@@ -11,17 +11,17 @@ const sources = [
   "scripts/{build,bundle,replace}*.ts",
   "{package,package-lock,tsconfig,tsconfig.build}.json",
 ];
-/** The file with the hash of dist/'s sources. It is in node_modules, so that a fresh installation causes a new build. */
+/** Holds the hash of dist/'s sources. It is in node_modules, so a fresh installation causes a new build. */
 const file = join(root, "node_modules/.cache/build-fingerprint");
-/** The state of the sources, their folders and the command at the build, which `npm start` compares. */
+/** Holds the state of the sources, their folders and the command at build time, which `npm start` compares. */
 const filesFile = join(root, "node_modules/.cache/build-files.json");
-/** The packages that npm has installed. */
+/** npm's record of the installed packages. */
 const installed = "node_modules/.package-lock.json";
 const command = "dist/cli/bin.js";
 
 type Seen = readonly (readonly [path: string, ...ReturnType<typeof lookAt>])[];
 
-/** A hash of all that dist/ is built from. */
+/** A hash of everything that dist/ is built from. */
 export function fingerprintSources(): string {
   const hash = createHash("sha256");
   for (const path of globSync(sources, { cwd: root }).sort()) {
@@ -30,7 +30,7 @@ export function fingerprintSources(): string {
   return hash.digest("hex");
 }
 
-/** Shows later, without reading the sources, if any has changed. */
+/** Records the state of the sources, so that a change can be noticed later without reading them. */
 export function lookAtSources(): Seen {
   const folders = globSync("{src,templates}/**/", { cwd: root });
   return look([...globSync(sources, { cwd: root }), ...folders, installed]);
@@ -39,7 +39,7 @@ export function lookAtSources(): Seen {
 const look = (paths: readonly string[]): Seen =>
   paths.filter((path) => existsSync(join(root, path))).map((path) => [path, ...lookAt(join(root, path))]);
 
-/** The hash of the sources that dist/ was built from; undefined when that is not known, or its command is gone. */
+/** The hash of the sources that dist/ was built from; undefined if it is unknown, or the command is gone. */
 export function readBuild(): string | undefined {
   if (!existsSync(join(root, command))) return undefined;
   try {
@@ -53,7 +53,7 @@ export function forgetBuild(): void {
   for (const one of [file, filesFile]) rmSync(one, { force: true });
 }
 
-/** @param seen what the sources looked like before they were read */
+/** @param seen the state of the sources before they were read */
 export function rememberBuild(fingerprint: string, seen: Seen): void {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(filesFile, JSON.stringify([...seen, ...look([command])]));

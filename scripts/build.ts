@@ -27,14 +27,14 @@ function run(command: string, ...args: readonly string[]): void {
 }
 
 async function build(made: string): Promise<void> {
-  // One checker: each checks the types of the libraries anew, which takes longer than all of src.
+  // One checker only: each checks the library types again, which takes longer than all of src.
   run("tsc", "-p", "tsconfig.build.json", "--checkers", "1", "--outDir", made);
   const page = ["-c", "scripts/vite.config.ts", "--outDir", join(made, "studio-page")];
   run("vite", "build", "--logLevel", "warn", ...page);
   await bundleForNode(made);
   await buildApiReference(join(made, "api-reference"));
   for (const name of readdirSync(join(made, "cli"))) {
-    // Only types are left, and it is no entry point of the package.
+    // Only types are left, and they belong to no entry point of the package.
     if (name !== "bin.js") rmSync(join(made, "cli", name), { recursive: true });
   }
   chmodSync(join(made, "cli/bin.js"), 0o755);
@@ -52,6 +52,6 @@ if (!process.argv.includes("--if-changed") || readBuild() !== fingerprint) {
     process.exitCode = 1;
   }
 } else {
-  // The same contents, in files that may have been written anew.
+  // The contents are the same, but the files may have been rewritten.
   rememberBuild(fingerprint, seen);
 }

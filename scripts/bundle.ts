@@ -4,8 +4,8 @@ import { rolldown } from "rolldown";
 import packageJson from "../package.json" with { type: "json" };
 
 /**
- * Libraries that are put into the bundle with what they import: 800 small modules, of which finding, reading and linking
- * each takes Node a third of what `up` takes to be ready, and half of what `explain` takes.
+ * Libraries that are bundled with everything they import: 800 small modules. To find, read and link them takes Node a
+ * third of the time until `up` is ready, and half of the time of `explain`.
  */
 const bundled = [
   "zod",
@@ -16,7 +16,7 @@ const bundled = [
   "fastify-plugin",
   "pino",
   "@viem/anvil",
-  // Half of an installation, and of it only a little is needed: a production server is installed without it.
+  // Half of an installation, of which only a little is needed; a production server is installed without it.
   "viem",
 ];
 
@@ -26,27 +26,24 @@ const external = Object.keys({ ...dependencies, ...optionalDependencies, ...peer
 );
 
 /**
- * What is put together, with all that it imports: what every command begins with, and what nearly every one needs. Without it
- * `pay` reads 90 files instead of 55, many of them of a few lines, and takes a sixth more CPU. Paths are those in `dist`:
- * the folder that it is in may have any name.
+ * Modules that are merged into one file with their imports: what every command starts with, and what nearly every one
+ * needs. Without this, `pay` reads 90 files instead of 55, many of them a few lines long, and takes a sixth more CPU.
+ * Paths are relative to `dist`, whose folder may have any name.
  */
 const groups = [
   { name: "main", files: /^cli\/main\.js$/, priority: 2 },
   { name: "base", files: /^(protocol|methods)\/(?!.*(on-chain|schema|openapi|explain))/, priority: 1 },
 ];
 
-/** Returns true if an import stays one of a package that is installed. */
+/** Returns true if an import stays an import of an installed package. */
 export function isExternal(id: string): boolean {
   return external.some((name) => id === name || id.startsWith(`${name}/`));
 }
 
-/**
- * Entry points of the library that web pages and other runtimes import too: left as they are compiled, for the bundlers
- * of those.
- */
+/** Entry points of the library that web pages and other runtimes import too. They stay as compiled, for the bundlers there. */
 const forPages = ["./protocol", "./networks", "./test-payers", "./test-keys", "./fixtures"];
 
-/** The files in `dist` that exports of the package lead to: those that only Node runs, and the others. */
+/** The files in `dist` behind the package's exports: those that only Node runs, and the others. */
 const { inNode = [], inPages = [] } = Object.groupBy(
   Object.entries(packageJson.exports).flatMap(([name, target]) =>
     typeof target === "string" ? [] : [{ name, file: target.default.replace(/^\.\/dist\//, "") }],
@@ -55,13 +52,12 @@ const { inNode = [], inPages = [] } = Object.groupBy(
 );
 
 /**
- * Replaces the command and the library's entry points that only Node runs by ones that read few files, with what they
- * import in `bundle/`; what is imported only when it is needed stays so. Removes what is then imported by nothing, but
- * for its types.
+ * Bundles the command and the library's Node-only entry points, with shared modules in `bundle/`, so that few files are
+ * read. Dynamic imports stay dynamic. Removes the modules that nothing imports afterwards, except for their types.
  */
 export async function bundleForNode(dist: string): Promise<void> {
   const bundle = await rolldown({
-    // Paths in the bundle's comments are relative to it: the folder has another name while it is made.
+    // Paths in the bundle's comments are relative to it, because the folder has a temporary name during the build.
     cwd: dist,
     input: Object.fromEntries(
       ["cli/bin.js", ...inNode.map(({ file }) => file)].map((file) => [
@@ -71,10 +67,10 @@ export async function bundleForNode(dist: string): Promise<void> {
     ),
     platform: "node",
     external: isExternal,
-    // What a command loads late, others may load at once.
+    // A module that one command loads late may be a static import of another.
     checks: { ineffectiveDynamicImport: false },
   });
-  // Two folders deep, as in src, because files beside the code are found by relative paths.
+  // Two folders deep, as in src, because files next to the code are found by relative paths.
   const { output } = await bundle.generate({
     entryFileNames: "[name].js",
     chunkFileNames: "bundle/[name].js",
@@ -100,7 +96,7 @@ export async function bundleForNode(dist: string): Promise<void> {
   writeFileSync(join(dist, "bundle/LICENSES.txt"), licenses.join("\n---\n\n"));
 }
 
-/** The files that these import, and these. */
+/** The given files and everything they import. */
 async function modulesOf(input: string[]): Promise<ReadonlySet<string>> {
   const bundle = await rolldown({ input, external: (id) => !/^[./]/.test(id), treeshake: false });
   const { output } = await bundle.generate();
@@ -108,7 +104,7 @@ async function modulesOf(input: string[]): Promise<ReadonlySet<string>> {
   return new Set(output.flatMap((part) => (part.type === "chunk" ? part.moduleIds : [])));
 }
 
-/** A package that is in the bundle: its name, its version and its license. */
+/** A bundled package's name, version and license. */
 function describeLicense(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const texts = globSync("{LICENSE,LICENCE,License,license}*", { cwd: folder });

@@ -1,4 +1,4 @@
-/** Exits with 1 when the tests leave a line or a branch of the facilitator contract untouched. */
+/** Exits with 1 if the tests leave a line or a branch of the facilitator contract uncovered. */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,11 +8,11 @@ const contract = "contracts/X402Facilitator.sol";
 
 const env = {
   FOUNDRY_PROFILE: "tests",
-  // The code of the build that is measured, in place of what is published, whose gas is another.
+  // Tests the instrumented build instead of the published code, whose gas differs.
   X402_ARTIFACTS: "",
   FORGE_SNAPSHOT_CHECK: "false",
   FORGE_SNAPSHOT_EMIT: "false",
-  // The tests themselves run with all cases; a line is touched by the first few.
+  // The tests themselves run all cases; the first few are enough to reach a line.
   FOUNDRY_FUZZ_RUNS: "24",
 };
 
@@ -20,13 +20,13 @@ async function measure(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "x402-coverage-"));
   try {
     const report = join(directory, "lcov.info");
-    // Gas and size are not those of a release here, the tests of mocks reach nothing of the contract, and the invariants
-    // nothing that the other tests leave out. What is not run is not compiled.
+    // Left out: tests of gas and size, whose figures differ from a release's here; tests of mocks, which never reach
+    // the contract; and invariants, which reach nothing that other tests leave out. Skipped files are not compiled.
     const left = ["GasPer", "Size.t", "Mock", "Permit2Vectors", "invariants/"].map(
       (name) => `contracts/test/${name}*`,
     );
     const selection = left.flatMap((files) => ["--skip", files]);
-    // Its own, beside a run of the tests that compiles otherwise.
+    // A separate build, apart from a concurrent run of the tests with other settings.
     const build = ["--out", join(directory, "out"), "--cache-path", join(directory, "cache")];
     const status = runForge(
       ["coverage", ...selection, ...build, "--report", "lcov", "--report-file", report],
@@ -39,7 +39,7 @@ async function measure(): Promise<string> {
   }
 }
 
-/** The records of one file in lcov's format: `DA:line,hits` and `BRDA:line,block,branch,hits`. */
+/** Finds uncovered records of one file in lcov's format: `DA:line,hits` and `BRDA:line,block,branch,hits`. */
 function untouched(lcov: string): string[] {
   const section = lcov.split("end_of_record").find((part) => part.includes(`SF:${contract}\n`));
   if (section === undefined) throw new Error(`The coverage report does not mention ${contract}.`);

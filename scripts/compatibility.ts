@@ -1,11 +1,12 @@
 /**
- * Judges the public packages of the registry and writes docs/compatibility.md: installs them into a folder, runs
- * `x402-kit judge` with each of scripts/compatibility/, and with what `init` writes, and reads the versions that were judged.
+ * Judges the public packages in the registry and writes docs/compatibility.md: installs them into a folder, runs
+ * `x402-kit judge` with each program in scripts/compatibility/ and with those that `init` writes, and reads the judged
+ * versions.
  *
  *     node scripts/compatibility.ts [FOLDER]
  *
- * A folder that holds an installation already is used as it is. A bad verdict that has not been looked at (see
- * scripts/compatibility/attributions.ts) ends the script with 1, and nothing is written.
+ * A folder that already contains an installation is used as is. If a bad verdict has not been examined (see
+ * scripts/compatibility/attributions.ts), the script exits with 1 and writes nothing.
  */
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
@@ -17,7 +18,7 @@ import { attributionOf } from "./compatibility/attributions.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** `ways` is what it is judged by, if not by “eip3009”. */
+/** `ways` is the payment method to judge by, if not "eip3009". */
 type Subject = { kind: "client" | "shop"; name: string; protocol: "v1" | "v2"; ways?: string };
 
 const subjects: readonly Subject[] = [
@@ -35,7 +36,7 @@ const subjects: readonly Subject[] = [
   { kind: "shop", name: "@x402/evm", protocol: "v2", ways: "batch-settlement" },
 ];
 
-/** Further packages that the subjects need. */
+/** The subjects, and the packages that they need. */
 const manifest = {
   name: "x402-compatibility",
   private: true,
@@ -53,7 +54,7 @@ const manifest = {
     react: "latest",
     "react-dom": "latest",
   },
-  // The packages ask for different ones, which would sign with classes of different kinds.
+  // The packages ask for different versions, which would sign with classes of different kinds.
   overrides: { viem: "$viem" },
 };
 
@@ -92,7 +93,7 @@ async function install(at: string): Promise<void> {
   for (const kind of ["clients", "shops", "next"]) {
     await cp(join(root, "scripts/compatibility", kind), join(at, kind), { recursive: true });
   }
-  // What `init` writes is judged as it is.
+  // The programs that `init` writes are judged unchanged.
   const written = join(root, "templates");
   await cp(join(written, "common/buyer.js"), join(at, "clients/@x402-fetch.mjs"));
   await cp(join(written, "next/app"), join(at, "next/@x402-next/app"), {
@@ -114,7 +115,7 @@ async function judge({
   ways = "eip3009",
 }: Subject): Promise<Pick<Judged, "version" | "findings">> {
   const file = name.replace("/", "-");
-  // Next compiles a route when it is first asked for.
+  // Next compiles a route on its first request.
   const isNext = name.endsWith("next");
   const program = isNext ? ["next/start.mjs", `next/${file}`] : [`${kind}s/${file}.mjs`];
   const bin = join(root, "src/cli/bin.ts");
@@ -125,7 +126,7 @@ async function judge({
   return { version: z.object({ version: z.string() }).parse(JSON.parse(installed)).version, findings };
 }
 
-/** The output of a command. It may end with 1, as the judge does when it has found something. */
+/** The output of a command. It may exit with 1, as the judge does if it found something. */
 function run(file: string, args: readonly string[], cwd: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   execFile(file, args, { cwd, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {

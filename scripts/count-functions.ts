@@ -1,11 +1,11 @@
 /**
- * Counts the functions of `src/` that one verify and one settle run in `serve`, their files, and the calls, by V8's
+ * Counts the functions in `src/` that one verify and one settle run in `serve`, their files, and the calls, by V8's
  * coverage:
  *
  *   npm run count [-- --list]
  *
- * Each count is the smallest of several warm requests, so that what runs by the clock meanwhile is left out. `--list`
- * prints the functions as well, those that are called most first.
+ * Each count is the smallest of several warm requests, which leaves out timers that fire in between. `--list` also
+ * prints the functions, most calls first.
  */
 import { Session } from "node:inspector/promises";
 import { parseArgs } from "node:util";
@@ -62,7 +62,7 @@ try {
   await chain.stop();
 }
 
-/** Loaded now, since only what is loaded after the coverage has begun is counted by its calls. */
+/** Imported only now: calls are counted only for modules that load after the coverage has begun. */
 async function serve(): Promise<void> {
   const { main } = await import("../src/cli/main.ts");
   const code = await main(["serve"], {
@@ -79,13 +79,13 @@ async function untilReady(origin: string): Promise<void> {
   while (!(await isReady())) await Promise.race([served, new Promise((resolve) => setTimeout(resolve, 50))]);
 }
 
-/** The service's functions that were called since they were last taken, the modules themselves aside. */
+/** The service's functions called since the last time, without the module bodies. */
 async function takeCalled(): Promise<Called[]> {
   const { result } = await session.post("Profiler.takePreciseCoverage");
   const root = new URL("../src/", import.meta.url).href;
   return result.flatMap(({ url, functions }) => {
     const file = url.startsWith(root) ? url.slice(root.length) : "";
-    // The node's heartbeat runs in this process as well.
+    // The node's heartbeat runs in this process too.
     if (file === "" || file.startsWith("harness/")) return [];
     return functions.flatMap(({ functionName, ranges: [range] }) =>
       range === undefined || range.count === 0 || range.startOffset === 0

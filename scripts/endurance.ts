@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /*
- * The long run of what `npm test` tries a few times: see the parts below. Ends with a table of what went wrong. Takes
- * some hours on 2 cores; `npm run test:endurance -- kills mixed` runs these parts alone.
+ * The long run of what `npm test` tries a few times; see the parts below. Ends with a table of what went wrong. Takes
+ * some hours on 2 cores; `npm run test:endurance -- kills mixed` runs only these parts.
  */
 
-/** The test of each part, and how often it repeats, unless the environment says otherwise. */
+/** The test of each part, and how often it repeats unless the environment says otherwise. */
 type Part = { counts: Readonly<Record<string, string>> } & (
   | { files: readonly string[] }
   | { contracts: readonly string[] }
@@ -46,7 +46,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
 };
 
-/** `handedOverAgain`: successes given again after a kill, which is not wrong (docs/decisions/0016-delivery.md). */
+/** `handedOverAgain`: successes returned again after a kill, which is not wrong (docs/decisions/0016-delivery.md). */
 type Row = { lost: number; paidTwice: number; handedOverAgain: number; wrongAnswers: number };
 
 const asked = process.argv.slice(2);
@@ -61,7 +61,7 @@ const report = join(directory, "report");
 writeFileSync(report, "");
 const failed: string[] = [];
 let interrupted = false;
-// One after the other: each takes the whole machine.
+// One at a time, because each takes the whole machine.
 for (const [name, part] of chosen) {
   const [command, args]: [string, readonly string[]] =
     "contracts" in part
@@ -71,7 +71,7 @@ for (const [name, part] of chosen) {
     stdio: "inherit",
     env: { ...part.counts, ...process.env, ENDURANCE_REPORT: report },
   });
-  // Sent to this process alone, a signal would leave everything running that the tests have started.
+  // If a signal is sent to this process only, everything that the tests started would keep running.
   const end = () => {
     interrupted = true;
     running.kill("SIGTERM");

@@ -1,7 +1,6 @@
 /**
- * Foundry's `forge`, with its exit code: `node scripts/forge.ts test`. The command that `@foundry-rs/forge`
- * installs is a wrapper around the binary for this platform that exits with 0 whatever the binary exits with, so
- * failing tests would pass.
+ * Runs Foundry's `forge` and keeps its exit code: `node scripts/forge.ts test`. The command that `@foundry-rs/forge`
+ * installs is a wrapper around the platform's binary that always exits with 0, so failing tests would pass.
  */
 import { spawnSync } from "node:child_process";
 import { createRequire } from "node:module";
@@ -17,7 +16,7 @@ function forgeBinary(): string {
   return createRequire(wrapper).resolve(`@foundry-rs/forge-${suffix}/bin/${executable}`);
 }
 
-/** Runs it, and returns its exit code; its errors are shown. */
+/** Runs `forge` and returns its exit code; its errors are shown. */
 export function runForge(
   args: readonly string[],
   { stdout = "inherit", env = {} }: { stdout?: "inherit" | "ignore"; env?: Record<string, string> } = {},

@@ -1,5 +1,5 @@
 /**
- * Compiles the contracts and writes ABI and bytecode of each to `src/contracts/`.
+ * Compiles the contracts and writes the ABI and bytecode of each to `src/contracts/`.
  *
  * `--check` only compares.
  */
@@ -11,7 +11,7 @@ import { writeGenerated } from "./write-generated.ts";
 
 type Part = "Abi" | "Bytecode" | "DeployedBytecode";
 
-/** File → its contracts, each with the prefix of its exports, and the parts that something imports. */
+/** File → its contracts, each with the prefix of its exports, and the parts that are imported somewhere. */
 const files: Readonly<Record<string, Readonly<Record<string, readonly [prefix: string, ...Part[]]>>>> = {
   "src/contracts/x402Facilitator": {
     X402Facilitator: ["x402Facilitator", "Abi", "Bytecode", "DeployedBytecode"],
@@ -47,7 +47,7 @@ const files: Readonly<Record<string, Readonly<Record<string, readonly [prefix: s
   },
 };
 
-/** The compiled sources. A fixed set: function order in the bytecode could depend on what else is compiled along. */
+/** The compiled sources; a fixed set, because the function order in the bytecode could depend on what else is compiled. */
 const sources = ["contracts/X402Facilitator.sol", "contracts/mocks"];
 
 const bytecodeSchema = z.object({ object: z.string().regex(/^0x([0-9a-f]{2})+$/, "unlinked or empty") });
@@ -57,10 +57,10 @@ const artifactSchema = z.object({
   deployedBytecode: bytecodeSchema,
 });
 
-/** Apart from the build of the tests, which compiles more along. */
+/** Separate from the build of the tests, which compiles more sources. */
 const buildDirectory = join(import.meta.dirname, "../contracts-cache/generated");
 
-/** Compiles them as they are published; `contracts/test` deploys what is then in the build directory. */
+/** Compiles the contracts as they are published; `contracts/test` deploys the result from the build directory. */
 export function compileContracts(): [path: string, text: string][] {
   const places = ["--out", join(buildDirectory, "out"), "--cache-path", join(buildDirectory, "cache")];
   const status = runForge(["build", ...places, "--quiet", ...sources], { stdout: "ignore" });
@@ -89,7 +89,7 @@ function renderArtifact({ abi, bytecode, deployedBytecode }: Artifact): Readonly
   };
 }
 
-/** Solidity's own names of types: nothing reads them, and they are a quarter of an ABI. */
+/** Drops Solidity's own type names: nothing reads them, and they are a quarter of an ABI. */
 function withoutInternalTypes(key: string, value: unknown): unknown {
   return key === "internalType" ? undefined : value;
 }

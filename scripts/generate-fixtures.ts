@@ -1,6 +1,6 @@
 /**
- * Writes the scenarios and the signature vectors as JSON to `fixtures/`, with their schemas, docs/errors.md, and the lists of the
- * guides.
+ * Writes the scenarios and the signature vectors as JSON to `fixtures/`, with their schemas, docs/errors.md, and the
+ * lists in the guides.
  *
  * `--check` only compares.
  */

@@ -1,7 +1,7 @@
 /**
- * Writes networks/x402-defaults.json: the chains that the public x402 packages pay on by default, as a network file.
- * Addresses and domains are those of @x402/evm, which is installed; names, coins and block times those of viem.
- * With `--check` it writes nothing, and fails where the file is not what it would write.
+ * Writes networks/x402-defaults.json: the default chains of the public x402 packages as a network file. Addresses and
+ * domains come from the installed @x402/evm; names, coins and block times from viem. With `--check` it writes nothing,
+ * and fails if the file is stale.
  */
 import { DEFAULT_ASSETS } from "@x402/evm";
 import { EVM_NETWORK_CHAIN_ID_MAP } from "@x402/evm/v1";

@@ -1,6 +1,6 @@
 /**
- * Writes the JavaScript of templates/ beside its TypeScript: the same text without the types, formatted.
- * With `--check` it writes nothing, and fails where a file is not what it would write.
+ * Writes the JavaScript in templates/ next to its TypeScript: the same text without types, formatted. With `--check` it
+ * writes nothing, and fails if a file is stale.
  */
 import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const biome = join(root, "node_modules/@biomejs/biome/bin/biome");
 
 const sources = globSync("templates/{*,*/app,*/app/*}/*.{ts,tsx}", {
   cwd: root,
-  // Vitest reads its own in either language.
+  // Vitest reads its configuration in either language.
   exclude: ["**/vitest.config.ts"],
 });
 writeGenerated(sources.sort().map((path) => [path.replace(/\.tsx?$/, ".js"), withoutTypes(path)]));
@@ -33,7 +33,7 @@ function withoutTypes(path: string): string {
   return execFileSync(process.execPath, [biome, ...options], { cwd: root, input: script, encoding: "utf8" });
 }
 
-/** The ranges that only types take up, in order; where a statement is all types, its line break too. */
+/** The ranges that only types occupy, in order. If a statement is all types, its line break is included. */
 function* typesIn(node: unknown, source: string): Generator<readonly [from: number, to: number]> {
   if (Array.isArray(node)) for (const one of node) yield* typesIn(one, source);
   if (!isNode(node)) return;

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { z } from "zod";
 
 /*
- * `node scripts/lockfile.ts` checks that the lockfile pins every package by its hash, and names no private registry. With
- * `--complete` it adds the hashes that are missing, from the public registry, and fails if one cannot be confirmed.
+ * `node scripts/lockfile.ts` checks that the lockfile pins every package by its hash, and names no private registry.
+ * With `--complete` it adds missing hashes from the public registry, and fails if one cannot be confirmed.
  */
 
 const lockfile = z.object({
@@ -20,14 +20,14 @@ const lockfile = z.object({
   ),
 });
 
-/** Where a package may be said to come from; other registries are private. */
+/** The registries that packages may come from; all others are private. */
 const publicHosts: readonly string[] = ["registry.npmjs.org"];
 
 /**
- * Entries that have no integrity: binaries for other platforms, which the registry did not have when the lockfile was
- * written, so that no integrity could be read. npm takes them as the registry gives them; on the platforms that the
- * tests run on (linux-x64) nothing of this list is installed. `node scripts/lockfile.ts --complete`, which each release
- * runs, adds what is missing; an entry that has got its integrity leaves the list.
+ * Entries without an integrity: binaries for other platforms that the registry did not have when the lockfile was
+ * written. npm installs them unchecked; on the platform that the tests run on (linux-x64) none of them is installed.
+ * Each release runs `node scripts/lockfile.ts --complete`, which adds what is missing; remove an entry here once it has
+ * its integrity.
  */
 export const withoutIntegrity: Readonly<Record<string, readonly string[]>> = {
   "@biomejs/cli-*@2.6.8": [
@@ -61,7 +61,7 @@ export const withoutIntegrity: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** The problem with a package-lock.json, one line each: what is not pinned by its bytes, or names a private host. */
+/** The problems of a package-lock.json, one per line: packages not pinned by their bytes, or from a private host. */
 export function findLockProblems(
   text: string,
   excused: Readonly<Record<string, readonly string[]>> = withoutIntegrity,
@@ -101,7 +101,7 @@ function nameOf(path: string): string {
   return path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
 }
 
-/** How long a request to the registry may take, in milliseconds: a binary has some 20 MB. */
+/** The time limit for a request to the registry, in milliseconds; a binary has some 20 MB. */
 const timeoutMs = 120_000;
 
 const published = z.object({
@@ -115,9 +115,9 @@ const registryKeys = z.object({ keys: z.array(z.object({ keyid: z.string(), key:
 
 /**
  * Adds the integrity to each entry of a package-lock.json that lacks it. The registry must have signed it for that
- * package and version, as `npm audit signatures` checks it, and the package that it serves must have it.
+ * package and version, as `npm audit signatures` checks, and must serve a package with that hash.
  *
- * @throws Error that names each package for which that is not so; nothing is added then
+ * @throws Error that names each package for which this fails; nothing is added then
  */
 export async function completeLockfile(
   text: string,
@@ -131,7 +131,7 @@ export async function completeLockfile(
   const { keys } = registryKeys.parse(await (await get(`${registry}/-/npm/v1/keys`)).json());
   const failures: string[] = [];
   const added: string[] = [];
-  // One at a time: together they have some hundred megabytes.
+  // One at a time: together they are several hundred megabytes.
   for (const [path, { version = "" }] of incomplete) {
     const name = nameOf(path);
     try {

@@ -2,9 +2,9 @@ import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
 /**
- * Makes a folder anew. It is filled beside the old one and takes its place when it is whole: a run that fails or is
- * interrupted leaves the old one as it was, and what reads it meanwhile reads it whole. Two runs at a time each fill a
- * folder of their own; the later one stays.
+ * Replaces a folder. The new one is filled next to the old one and takes its place when it is complete, so a run that
+ * fails or is interrupted leaves the old one unchanged, and readers never see half a folder. Concurrent runs each fill
+ * their own folder; the last one to finish wins.
  */
 export async function replaceFolder(folder: string, fill: (made: string) => Promise<void>): Promise<void> {
   removeLeftovers(folder);
@@ -29,14 +29,14 @@ function replace(folder: string, { made, old }: { made: string; old: string }): 
       renameSync(made, folder);
       return;
     } catch (error) {
-      // Another run was quicker: its folder goes the same way.
+      // Another run finished in between; its folder is replaced too.
       if (codeOf(error) !== "ENOTEMPTY") throw error;
       rmSync(old, { recursive: true, force: true });
     }
   }
 }
 
-/** Removes what interrupted runs have left: those whose process has ended. */
+/** Removes the folders of interrupted runs, whose process has ended. */
 function removeLeftovers(folder: string): void {
   const ofRun = new RegExp(`^${basename(folder)}-(?:new|old)-(\\d+)$`);
   for (const name of readdirSync(dirname(folder))) {

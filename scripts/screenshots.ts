@@ -1,5 +1,5 @@
 /**
- * Takes the README's screenshot of the studio, from a real run: payments that settle, are refused and meet a fault.
+ * Takes the README's screenshot of the studio from a real run, with payments that settle, are refused and meet a fault.
  *
  *   npm run screenshots
  */

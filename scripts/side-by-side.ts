@@ -2,9 +2,9 @@ import { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 
 /*
- * Runs npm scripts at the same time: `node scripts/side-by-side.ts check test:contracts`. One that passes is a line;
- * what one that fails has printed follows in one piece. The one behind `--live` prints as it runs, and the others'
- * output waits for its end. Where one fails, the others still end, and then it exits with 1.
+ * Runs npm scripts at the same time: `node scripts/side-by-side.ts check test:contracts`. A script that passes prints
+ * one line; the output of one that fails follows in one piece. The script after `--live` prints as it runs, and holds
+ * back the output of the others until it ends. If one fails, the others still finish, and the exit code is 1.
  */
 
 const live = process.argv[2] === "--live" ? process.argv[3] : undefined;

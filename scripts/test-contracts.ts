@@ -1,6 +1,6 @@
 /**
- * Tests the contracts as they are published: `node scripts/test-contracts.ts`, with any arguments of `forge test`. It ends
- * with 1 also where what is generated of them is not what they compile to.
+ * Tests the contracts as they are published: `node scripts/test-contracts.ts`, with any arguments for `forge test`.
+ * Also exits with 1 if the files generated from the contracts are stale.
  */
 import { runForge } from "./forge.ts";
 import { compileContracts } from "./generate-contracts.ts";

@@ -4,8 +4,8 @@ import { dirname, join } from "node:path";
 const root = join(import.meta.dirname, "..");
 
 /**
- * Writes files, each by its path in the repository. With `check`, by default if the process was started with `--check`, it
- * writes nothing, and the process ends with 1 where one is another than it would write.
+ * Writes files by their paths in the repository. With `check`, by default if the process was started with `--check`, it
+ * writes nothing, and the exit code is 1 if a file differs from what would be written.
  */
 export function writeGenerated(
   files: Iterable<readonly [path: string, text: string]>,

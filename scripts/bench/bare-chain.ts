@@ -1,6 +1,6 @@
 import { startDeployedShop } from "../../test/support/serve/shop.ts";
 
-/** A node of base with the contract deployed as on a live chain, and no proxy in front of it: the chain of a shop. */
+/** A node of base with the contract deployed as on a live chain, and no proxy in front of it. */
 export async function startBareChain() {
   const { deployed, chain, key } = await startDeployedShop();
   const { network, rpcUrl, asset, setBalance, node } = chain;
@@ -18,13 +18,13 @@ export async function startBareChain() {
         payTo: deployed.contract,
       },
     },
-    // Anvil mines for a transaction, and once a second: a second confirmation would measure waiting.
+    // Anvil mines for each transaction and once a second, so a second confirmation would only measure waiting.
     variables: {
       ...deployed.variables,
       CONFIRMATIONS: "base=1",
       PAY_TO: "any",
       RATE_LIMIT_KEY: "100000/1000000",
-      // A local node asks for far higher fees than base does: the default budget would last for some 1,000 payments.
+      // A local node has far higher fees than base, so the default budget would be used up by some 1,000 payments.
       DAILY_GAS_BUDGET: "base=none",
     },
     apiKey: key,

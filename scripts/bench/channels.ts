@@ -48,13 +48,13 @@ async function depositInto({ asset, payer, write }: Shop, channel: ReturnType<Sh
   return write(await signDeposit(payer, { ...channel, max: 1n }, terms));
 }
 
-/** Bodies of deposits of ten units, each of which opens a channel. */
+/** The bodies of deposits of ten units, each of which opens a channel. */
 export function signDeposits(terms: SigningTerms, payTo: Address, count: number): Promise<string[]> {
   const shop = shopOf(terms, payTo);
   return Promise.all(Array.from({ length: count }, () => depositInto(shop, shop.open(), 10n)));
 }
 
-/** The body of a deposit that opens a channel, and of that many purchases on it. */
+/** The body of a deposit that opens a channel, and the bodies of purchases on it. */
 export async function signPurchases(terms: SigningTerms, payTo: Address, count: number) {
   const shop = shopOf(terms, payTo);
   const channel = shop.open();

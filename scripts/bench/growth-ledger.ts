@@ -21,7 +21,7 @@ import { startPostgres } from "../../test/support/postgres.ts";
 import { median } from "./load.ts";
 import { markdownTable, ms, type Report } from "./markdown.ts";
 
-/** How many settlements are in the ledger for the first figures, the neighbours of the second. */
+/** The number of settlements in the ledger for the first figures. */
 const few = 1_000;
 
 const filters: Readonly<Record<string, SettlementFilter>> = {
@@ -43,8 +43,8 @@ const filters: Readonly<Record<string, SettlementFilter>> = {
 };
 
 /**
- * The cost of the ledger's work when it holds few settlements and when it holds `many`, on SQLite and on Postgres: of each
- * step the median and the longest time, and for how long this process could do nothing else meanwhile.
+ * The cost of the ledger's work with few settlements and with `many`, on SQLite and on Postgres: the median and the
+ * longest time of each step, and how long it blocked this process.
  */
 export async function measureLedgers(report: Report, many: number): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "x402-kit-growth-"));
@@ -60,7 +60,7 @@ export async function measureLedgers(report: Report, many: number): Promise<void
   await server.stop();
 }
 
-/** Bytes of the database with all that was written in its own file. */
+/** The database's size in bytes, after all writes are in its main file. */
 export function sizeOf(file: string): number {
   const other = new DatabaseSync(file);
   other.exec("pragma wal_checkpoint(truncate)");
@@ -144,7 +144,7 @@ async function timeOf(rounds: number, work: () => Promise<unknown>): Promise<Tim
   return { median: median(times), longest: Math.max(...times), blocked: blocked.max / 1e6 };
 }
 
-/** Adds old settlements, generated inside the database, until it holds this many; two for each second of the past. */
+/** Adds old settlements, generated inside the database, up to this number. */
 async function fill(name: "SQLite" | "Postgres", db: Kysely<LedgerTables>, target: number): Promise<void> {
   const { have } = await db
     .selectFrom("settlements")
@@ -181,7 +181,7 @@ async function fill(name: "SQLite" | "Postgres", db: Kysely<LedgerTables>, targe
         case when n % 200 = 7 then 'the transaction was reverted' end, n / 50, ${sql.lit(start)} + n * 5, ${sql.lit(start)} + n * 5 + 2000,
         ${sql.lit(start)} + n * 5 + 2100
       from number`.execute(transaction);
-    // The transactions that settled them, without what was sent.
+    // The transactions that settled them, without their real contents.
     await sql`
       insert into attempts (hash, chain_id, operator, tx_nonce, kind, raw, max_fee_per_gas, max_priority_fee_per_gas, state,
         created_at)

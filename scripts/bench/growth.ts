@@ -1,6 +1,6 @@
 /**
- * Measures whether costs grow with use: many settles and verifies in a row, then the ledger's work with few and with very many
- * settlements, on SQLite and on Postgres. See docs/benchmarks.md.
+ * Measures if costs grow with use: many settles and verifies in a row, then the ledger's work with few and with very
+ * many settlements, on SQLite and on Postgres. See docs/benchmarks.md.
  *
  * node scripts/bench/growth.ts [SETTLEMENTS [SETTLES [VERIFIES]]] [--write]
  */
@@ -16,7 +16,7 @@ import { createReport, markdownTable, sizesGiven } from "./markdown.ts";
 /** Concurrent settles; with fewer, the transactions would not be full. */
 const atOnce = 1_000;
 const verifyConnections = 50;
-/** Rows of a table. */
+/** The number of rows in the table of verifies. */
 const parts = 20;
 
 const [settlements = 1_000_000, settles = 20_000, verifies = 200_000] = sizesGiven();
@@ -27,8 +27,8 @@ await measureLedgers(report, settlements);
 report.end();
 
 /**
- * Settles in rounds of a thousand, and then verifies, one service on a SQLite file throughout: the rate of each round, the
- * CPU of service and node for a request, the service's memory, and what the database has grown by.
+ * Settles in rounds of a thousand and then verifies, with one service on a SQLite file: the rate of each round, the CPU
+ * of service and node per request, the service's memory, and the growth of the database.
  */
 async function measureRun(): Promise<void> {
   const composition = await compose();
@@ -74,7 +74,7 @@ async function measureRun(): Promise<void> {
     `### ${settles.toLocaleString("en")} settles in a row\n\n${atOnce} at a time; a thousand before them, uncounted.\n\n${markdownTable(settled)}`,
   );
 
-  // More than the service remembers the signers of.
+  // More than the number of payments whose signers the service remembers.
   const pool = await sign(5_000);
   await round("verify", pool, verifyConnections);
   const verified: Row[] = [];
@@ -113,7 +113,7 @@ function describe(
   };
 }
 
-/** Resident memory of a process, from /proc; zero on systems without it. */
+/** The resident memory of a process, from /proc; zero on systems without it. */
 function residentMiB(pid: number): number {
   try {
     const kib = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];

@@ -13,19 +13,19 @@ import { describeMachine, markdownTable } from "./markdown.ts";
  *
  *   node scripts/bench/instances.ts [COUNT [CONCURRENCY]]
  *
- * Node, database, instances and clients share this machine, so that more instances cannot be faster than its cores. Of
- * each: the CPU that instances and database have used for a payment, and what the database did for it. Each row is
- * printed when it is there, and none takes longer than {@link longestMs} for its payments.
+ * Node, database, instances and clients share this machine, so more instances cannot be faster than its cores. Each row
+ * also has the CPU that instances and database used per payment, and the database's work for it. A row is printed as
+ * soon as it is measured, and takes no longer than {@link longestMs} for its payments.
  */
 
-/** COUNT payments of each row, and CONCURRENCY of them under way at a time. */
+/** COUNT payments for each row, CONCURRENCY of them at a time. */
 const [payments = 1_000, concurrency = 100] = process.argv.slice(2).map(Number);
 if (![payments, concurrency].every((size) => Number.isSafeInteger(size) && size > 0)) {
   console.error("Usage: node scripts/bench/instances.ts [COUNT [CONCURRENCY]], whole numbers from 1");
   process.exit(1);
 }
 
-/** Payments that have not started by then are left out, so that four rows take at most three minutes even on a busy machine. */
+/** Payments that have not started by then are left out, so four rows take at most three minutes even on a busy machine. */
 const longestMs = 20_000;
 
 const { operator, recoverer, pauser } = harnessAccounts;
@@ -49,12 +49,12 @@ for (const accounts of [[operator], [operator, recoverer, pauser]]) {
   }
 }
 
-/** One row: so many instances, each with these operator keys. */
+/** Measures one row: this many instances, each with these operator keys. */
 async function measureRow(count: number, accounts: readonly { privateKey: Hex }[]) {
   const url = await postgres.createDatabase();
   const operators = accounts.map(({ privateKey }) => privateKey);
-  // As in production: with the short leases of tests, renewing them is a fifth of the database's work, and with their short
-  // blocks each instance compares the ledger with the chain ten times as often.
+  // As in production. With the short leases of tests, renewing them is a fifth of the database's work, and with their
+  // short blocks each instance compares the ledger with the chain ten times as often.
   const options = { operators, leaseMs: 30_000, blockTimeMs: composition.chain.network.blockTimeMs };
   await using running = new AsyncDisposableStack();
   const instances: ServiceProcess[] = [];
@@ -63,7 +63,7 @@ async function measureRow(count: number, accounts: readonly { privateKey: Hex }[
     instances.push(running.adopt(instance, (one) => one.stop()));
   }
 
-  /** Settles payments, by all instances in turns. */
+  /** Settles payments, taking turns between the instances. */
   const settle = async (many: number) => {
     const queue = await Promise.all(Array.from({ length: many }, () => composition.payment()));
     let succeeded = 0;
@@ -92,7 +92,7 @@ async function measureRow(count: number, accounts: readonly { privateKey: Hex }[
       deadlocks: after.deadlocks - before.deadlocks,
     };
   };
-  /** Used so far. */
+  /** The usage so far. */
   const measure = async () => {
     const [stats] = await postgres.query(
       url,
@@ -110,7 +110,7 @@ async function measureRow(count: number, accounts: readonly { privateKey: Hex }[
       batches: Number(stats?.batches),
     };
   };
-  // As many for each instance: a cold one takes twice the CPU.
+  // A warm-up of the same size for each instance: a cold one takes twice the CPU.
   await settle(Math.min(payments, 500) * count);
   // Awaited here, since the instances end when this returns.
   return await settle(payments);

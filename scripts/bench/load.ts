@@ -1,21 +1,21 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 
-/** The result of a run of requests. Times in milliseconds. */
+/** The result of a run of requests. Times are in milliseconds. */
 export type Load = Awaited<ReturnType<typeof load>>;
 
 /**
- * Posts the bodies one after the other over `connections` kept-alive connections, and measures the answers. The most
- * frequent answers that are not good are printed.
+ * Posts the bodies over `connections` kept-alive connections, measures the responses, and prints the most frequent bad
+ * ones.
  */
 export async function load(options: {
   url: string;
   headers?: Record<string, string>;
   bodies: readonly string[];
   connections: number;
-  /** A part of every good answer. */
+  /** A part of every good response. */
   expect: string;
-  /** The server's process. */
+  /** The server's process id. */
   pid: number;
 }) {
   const { url, headers = {}, bodies, connections, expect, pid } = options;
@@ -47,21 +47,21 @@ export async function load(options: {
   const total = latencies.length;
   return {
     count: total,
-    /** Answers that contain what was expected. */
+    /** The number of responses that contain the expected text. */
     good,
     perSecond: good / seconds,
     p50: latencies[Math.floor(total * 0.5)] ?? 0,
     p99: latencies[Math.floor(total * 0.99)] ?? 0,
-    /** CPU of the server's process per request; undefined on systems without /proc. */
+    /** CPU milliseconds of the server's process per request; undefined on systems without /proc. */
     cpu: cpuBefore === undefined || cpuAfter === undefined ? undefined : (cpuAfter - cpuBefore) / total,
   };
 }
 
-/** CPU milliseconds that a process has used so far, from /proc; undefined on systems without it. */
+/** The CPU milliseconds that a process has used so far, from /proc; undefined on systems without it. */
 export function cpuMs(pid: number): number | undefined {
   try {
     const threads = readdirSync(`/proc/${pid}/task`);
-    // Nanoseconds, where `stat` counts in steps of 10 ms.
+    // In nanoseconds; `stat` counts in steps of 10 ms.
     return threads.reduce((sum, thread) => sum + cpuNanoseconds(pid, thread), 0) / 1e6;
   } catch {
     return undefined;
@@ -72,12 +72,11 @@ function cpuNanoseconds(pid: number, thread: string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]);
   } catch {
-    // It has ended since they were listed.
+    // The thread has ended since it was listed.
     return 0;
   }
 }
 
-/** The middle of some numbers. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -3,10 +3,10 @@ import { cpus, loadavg } from "node:os";
 
 const page = new URL("../../docs/benchmarks.md", import.meta.url);
 
-/** The output of a run: its machine, and a heading and a table at a time. With `--write` it goes into docs/benchmarks.md. */
+/** The output of a run: its machine, then one heading and table at a time. `--write` also puts it into docs/benchmarks.md. */
 export type Report = { add(text: string): void; end(): void };
 
-/** @param part of docs/benchmarks.md, between two comments that name it */
+/** @param part the part of docs/benchmarks.md, between two comments that name it */
 export function createReport(part: "peers" | "growth"): Report {
   const texts: string[] = [];
   const report: Report = {
@@ -27,7 +27,7 @@ export function createReport(part: "peers" | "growth"): Report {
   return report;
 }
 
-/** The sizes that a run was given. */
+/** The sizes on the command line. */
 export function sizesGiven(): number[] {
   return process.argv
     .slice(2)
@@ -35,7 +35,7 @@ export function sizesGiven(): number[] {
     .map(Number);
 }
 
-/** A table as docs/benchmarks.md holds it; the headings are the keys of the first row. */
+/** A table as in docs/benchmarks.md; the headings are the keys of the first row. */
 export function markdownTable(rows: readonly Readonly<Record<string, string | number>>[]): string {
   const headings = Object.keys(rows[0] ?? {});
   const line = (cells: readonly (string | number)[]) => `| ${cells.join(" | ")} |`;
@@ -46,12 +46,12 @@ export function markdownTable(rows: readonly Readonly<Record<string, string | nu
   ].join("\n");
 }
 
-/** Milliseconds with as many digits as mean something. */
+/** Formats milliseconds with a meaningful number of digits. */
 export function ms(value: number): string {
   return value.toFixed(value < 1 ? 2 : value < 20 ? 1 : 0);
 }
 
-/** On what a run was made, for the line above its tables. */
+/** Describes the machine of a run, for the line above its tables. */
 export function describeMachine(): string {
   const [cpu, ...others] = cpus();
   const [load = 0] = loadavg();

@@ -1,7 +1,8 @@
 /**
- * Starts and resets beside bare nodes; then this service beside the public reference facilitator, in turns: verifies over
- * 50 connections, and settles sent at once, with one operator key each, on nodes of the same kind. The service runs as
- * production runs it (`serve`), and within `up`. Every figure is the median of the rounds. See docs/benchmarks.md.
+ * Compares starts and resets with bare nodes, then this service with the public reference facilitator, taking turns:
+ * verifies over 50 connections, and settles sent at once, with one operator key each, on nodes of the same kind. The
+ * service runs as in production (`serve`) and within `up`. Every figure is the median of the rounds. See
+ * docs/benchmarks.md.
  *
  * node scripts/bench/peers.ts [ROUNDS [SETTLES]] [--write]
  */
@@ -17,7 +18,7 @@ import { type PaidBy, type SigningTerms, signBodies, startUp } from "./up.ts";
 
 const [rounds = 3, settles = 2_000] = sizesGiven();
 
-/** A facilitator that is measured, in a process of its own, and its node. */
+/** A measured facilitator in its own process, and its node. */
 type Side = {
   url: string;
   pid: number;
@@ -29,7 +30,7 @@ type Side = {
 };
 type Row = { what: string; side: string; nodeCpu: number } & Load;
 
-/** Of each its start, and how many verifies are measured: as many as take a few seconds. */
+/** How each side starts, and how many verifies to measure: as many as take a few seconds. */
 const sides = {
   "this, serve": { start: startServing, verifies: 20_000 },
   "this, up": { start: startUpSide, verifies: 20_000 },
@@ -38,7 +39,7 @@ const sides = {
 
 type Route = "through the contract" | "straight";
 
-/** The ways to pay, each by the routes that this service has and that are not measured yet; the reference has one. */
+/** The payment methods, each with this service's routes that the main figures leave out; the reference has one route. */
 const ways: readonly { way: string; routes: readonly Route[]; paid: PaidBy }[] = [
   { way: "EIP-3009", routes: ["straight"], paid: {} },
   { way: "Permit2", routes: ["through the contract", "straight"], paid: { method: "permit2" } },
@@ -46,8 +47,8 @@ const ways: readonly { way: string; routes: readonly Route[]; paid: PaidBy }[] =
 ];
 
 /**
- * What the reference does not take, and test payers of `up` are there for: verified alone, since the first settle of a payer
- * deploys its wallet, or approves.
+ * Payments that the reference does not accept, made by test payers of `up`. They are only verified, since a payer's
+ * first settle deploys its wallet or approves.
  */
 const ownWays: Readonly<Record<string, PaidBy>> = {
   "wallet that its payment deploys (ERC-6492)": { payer: "undeployedWallet" },
@@ -59,10 +60,10 @@ const ownWays: Readonly<Record<string, PaidBy>> = {
   },
 };
 
-/** A wallet that has something already, as a merchant's has. */
+/** A wallet with a balance, as a merchant's has. */
 const merchant = "0x00000000000000000000000000000000c0ffee03";
 
-/** The ways to pay that a side has besides, each by its routes. */
+/** The other payments to measure for a side, by method and route. */
 function othersOf(name: keyof typeof sides): readonly { what: string; how: PaidBy }[] {
   if (name === "this, up") return [];
   return ways.flatMap(({ way, routes, paid }) =>
@@ -73,19 +74,19 @@ function othersOf(name: keyof typeof sides): readonly { what: string; how: PaidB
   );
 }
 
-/** Payments that are verified in turn: more than the service remembers the signers of. */
+/** The number of distinct payments to verify in turn: more than the service remembers the signers of. */
 const different = 5_000;
 
 /** Settles that are sent one at a time; as many before them are not counted. */
 const lone = 100;
 
 const report = createReport("peers");
-// First, while this process, which starts the others, is small and has no memory to clean up.
+// First, while this process, which starts the others, is small and has no garbage to collect.
 const starts = await measureStarts();
 const rows: Row[] = [];
 for (let round = 0; round < rounds; round++) {
   const names = Object.keys(sides) as (keyof typeof sides)[];
-  // The one that begins is warm no longer than the others: they take turns.
+  // The sides take turns in going first, so that the order favors none of them.
   for (const name of [...names.slice(round % names.length), ...names.slice(0, round % names.length)]) {
     const { start, verifies } = sides[name];
     const side = await start();
@@ -105,12 +106,12 @@ for (let round = 0; round < rounds; round++) {
     }
     const others = othersOf(name);
     for (const { what, how } of others) {
-      // What is verified of scheme “upto” is the maximum.
+      // With scheme "upto", verify checks the maximum.
       const verified = how.max === undefined ? how : { ...how, max: 1n };
       const bodies = await signBodies(side.terms, verifies / 4, 2, verified);
       await add(`${what}: verify, 50 connections`, "verify", bodies, 50);
     }
-    // Few at a time first: the more payments are in a node's state, the longer it takes for each block.
+    // Few at a time first: the more payments a node's state holds, the longer each block takes.
     await measure(side, "settle", await signBodies(side.terms, lone, 2), 1);
     await add("settle, one at a time", "settle", await signBodies(side.terms, lone, 2), 1);
     for (const { what, how } of others) {
@@ -177,7 +178,7 @@ function nodeCpuOf({ node }: Side): number {
   return node.reduce((sum, pid) => sum + (cpuMs(pid) ?? Number.NaN), 0);
 }
 
-/** `serve`, on a node that it asks directly. */
+/** `serve`, which calls its node directly. */
 async function startServing(): Promise<Side> {
   const bare = await startBareChain();
   const { stop, ...serve } = await startServe(bare.variables);
@@ -193,7 +194,7 @@ async function startServing(): Promise<Side> {
   };
 }
 
-/** `up`, whose service asks its node through a relay in the same process, which also keeps journals and the studio. */
+/** `up`, whose service calls its node through a relay in the same process; that process also keeps journals and the studio. */
 async function startUpSide(): Promise<Side> {
   const { description, pid, stop } = await startUp(["--json", "--no-demo", "--networks", "base"]);
   const { facilitator, organization } = description;
@@ -207,7 +208,7 @@ async function startUpSide(): Promise<Side> {
   };
 }
 
-/** The reference, on a node like that of `serve`. */
+/** The reference facilitator, on a node like that of `serve`. */
 async function startReference(): Promise<Side> {
   const bare = await startBareChain();
   const { base } = bare.networks;
@@ -216,7 +217,7 @@ async function startReference(): Promise<Side> {
     url: `${origin}/v1`,
     pid,
     headers: {},
-    // Payments of scheme “upto” name its key, which alone may submit them.
+    // Payments by scheme "upto" name its key, which alone may submit them.
     terms: { networks: { base: { ...base, facilitatorContract: address } } },
     node: [bare.nodePid],
     async stop() {

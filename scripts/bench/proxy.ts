@@ -5,7 +5,7 @@ import { sendHttp } from "../../src/util/http-client.ts";
 import { median } from "./load.ts";
 import { describeMachine, markdownTable, ms } from "./markdown.ts";
 
-/* A request to a shop, directly and by the recording proxy in front of it, in turns: at most 2 ms more are wanted. */
+/* Compares requests to a shop, directly and through the recording proxy, taking turns. The goal is at most 2 ms more. */
 
 const requests = 1_000;
 

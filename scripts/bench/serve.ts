@@ -11,8 +11,8 @@ import type { Variables } from "../../test/support/serve/command.ts";
 const bin = fileURLToPath(new URL("../../dist/cli/bin.js", import.meta.url));
 
 /**
- * Starts the built `serve` as a process, for one network and with a SQLite file; resolves when it takes payments. It logs
- * into a file, as supervisors have it.
+ * Starts the built `serve` as a process, for one network and with a SQLite file; resolves when it accepts payments. It
+ * logs to a file, as under a supervisor.
  */
 export async function startServe(
   variables: Variables,

@@ -1,18 +1,18 @@
 /**
- * Verifies over few and many connections; then settles sent at once, over new connections. Both go to an `up` in a process
- * of its own with one operator key:
+ * Measures verifies over few and many connections, then settles sent at once over new connections. All go to an `up` in
+ * its own process with one operator key:
  *
  *   node scripts/bench/service.ts [SETTLES…]
  *
- * One round after the other on the same chain. Of each: how many succeeded and how fast, and the CPU of the service; of
- * settles also how many payments shared a transaction, and how many blocks there were.
+ * The rounds run one after the other on the same chain. Each reports how many requests succeeded, how fast, and the CPU
+ * of the service; for settles also the payments per transaction and the number of blocks.
  */
 import { createLocalRpc } from "../../src/chain/rpc/local-rpc.ts";
 import { type Load, load } from "./load.ts";
 import { ms } from "./markdown.ts";
 import { signBodies, startUp } from "./up.ts";
 
-/** Times that one payment comes at once. */
+/** How often one payment is sent at once. */
 const repeats = 1_500;
 
 const counts = process.argv.slice(2).map(Number);
@@ -32,7 +32,7 @@ for (const [connections, count] of [
   console.log(`verify ${describe(await send("verify", bodies, connections), `${connections} at a time`)}`);
 }
 
-// A flood of one payment, each time over new connections, and another payment that is verified meanwhile.
+// A flood of one payment, each request over a new connection, while another payment is verified.
 for (const operation of ["verify", "settle"] as const) {
   const [one = "", other = ""] = await signBodies(up.description, 2, 2);
   const flood = send(operation, Array(repeats).fill(one), repeats);
@@ -78,7 +78,7 @@ function describe({ count, good, perSecond, p50, p99, cpu }: Load, how: string):
   ].join(", ");
 }
 
-/** Blocks of the chain, and transactions of the operator, so far. */
+/** The blocks on the chain and the operator's transactions so far. */
 async function countMined(): Promise<{ transactions: number; blocks: number }> {
   const response = await fetch(`${facilitator.url}/supported`);
   const { signers } = Object(await response.json());

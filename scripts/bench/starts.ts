@@ -11,10 +11,10 @@ const resets = 30;
 
 if (import.meta.main) console.log(`${describeMachine()}\n\n${markdownTable(await measureStarts())}`);
 
-/** Starts and resets, each in turns with what bare nodes take for their part of it. Medians. */
+/** Starts and resets, in turns with bare nodes doing their part of the work. Medians. */
 export async function measureStarts(): Promise<Record<string, string | number>[]> {
   const two: readonly NetworkName[] = ["base", "polygon"];
-  // The first one of the process reads the code.
+  // The first start in the process loads the code.
   await startAndEnd(() => createHarness({ networks: two }));
   return [
     await inTurns("`up` with five payments, process start to ready", "five nodes, to listening", {
@@ -43,7 +43,7 @@ async function inTurns(
   return describe(what, neighbour, times);
 }
 
-/** A reset after a payment on each network, beside the same calls to as many nodes that have nothing else to do. */
+/** A reset after a payment on each network, next to the same calls to as many idle nodes. */
 async function resetsOf(networks: readonly NetworkName[], what: string, neighbour: string) {
   await using harness = await createHarness({ networks });
   const nodes = await startNodes(networks.length);
@@ -80,7 +80,7 @@ function describe(
   return { what, "median ms": ms(median(ours)), range, neighbour, "its median ms": ms(median(bare)) };
 }
 
-/** Milliseconds until it is started. */
+/** The milliseconds that a start takes. */
 async function startAndEnd(
   start: () => Promise<{ close(): Promise<void> } | { stop(): Promise<void> }>,
 ): Promise<number> {

@@ -6,13 +6,13 @@ import { type HarnessDescription, harnessDescriptionSchema } from "../../src/har
 import { type PaymentSpec, signPayment } from "../../src/harness/control/pay.ts";
 import type { X402Version } from "../../src/protocol/requests.ts";
 
-/** A running `x402-kit up` in a process of its own. */
+/** A running `x402-kit up` in its own process. */
 export type Up = Awaited<ReturnType<typeof startUp>>;
 
-/** The command as it is installed: `npm run build` makes it. */
+/** The command as it is installed; `npm run build` creates it. */
 const bin = fileURLToPath(new URL("../../dist/cli/bin.js", import.meta.url));
 
-/** Starts `up` on any free port, and resolves when it has printed what it is made of. */
+/** Starts `up` on any free port; resolves when it has printed its description. */
 export async function startUp(options: readonly string[]) {
   const args = [bin, "up", "--port", "0", ...options];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -27,7 +27,7 @@ export async function startUp(options: readonly string[]) {
   };
 }
 
-/** The parts of a description that signing a payment needs. */
+/** The parts of a description that are needed to sign a payment. */
 export type SigningTerms = Pick<HarnessDescription, "networks">;
 
 /** How payments are paid, and where they go. */
@@ -37,9 +37,10 @@ export type PaidBy = Pick<
 >;
 
 /**
- * Bodies of payments of one unit on base, each signed by the test payer `funded` unless said otherwise, for an hour.
+ * The bodies of payments of one unit on base, signed by the test payer `funded` by default, valid for an hour.
  *
- * @param way how they are paid, where that is not by EIP-3009; of scheme “upto” the bodies of settles, where `max` is more
+ * @param way how they are paid, by default by EIP-3009; with scheme "upto" and a higher `max`, the bodies are only good
+ * for settle
  */
 export function signBodies(
   description: SigningTerms,

@@ -8,7 +8,7 @@ const saysNothingYet = ofProtocol(
   "The answer to an undecided settlement is a 402 like any other, and the package sends a payment once.",
 );
 
-/** Of every package, by kind and case. */
+/** Verdicts on any package, by kind and case. */
 const attributions: Readonly<Record<string, Attribution>> = {
   "client shop-answer-lost": sentOnce,
   "client reset-before-body": sentOnce,
@@ -30,7 +30,7 @@ const attributions: Readonly<Record<string, Attribution>> = {
   ),
 };
 
-/** Of one package alone: its name, and the case. */
+/** Verdicts on one package, by its name and the case. */
 const ofPackages: Readonly<Record<string, Attribution>> = {
   "x402-axios thousandfold": {
     whose: "the package's",

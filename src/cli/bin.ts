@@ -17,7 +17,7 @@ const { main } = await import("./main.ts");
 
 enterCallersFolder();
 
-/** A second Ctrl-C within this is the same one: npm passes on what the terminal has sent to the whole group. */
+/** A second Ctrl-C within this time is the same one: npm forwards the signal that the terminal sent to the whole group. */
 const sameSignalMs = 500;
 
 const interruption = new AbortController();
@@ -32,7 +32,7 @@ function takeSignals(): AbortSignal {
       interruption.abort(new Interruption());
     });
   }
-  // npm and npx that are ended by a signal leave the command running; whoever stops npx by its pid means this process.
+  // If npm or npx is ended by a signal, it leaves the command running; whoever stops npx by its pid means this process.
   if (isRunByNpm) onParentEnd(() => interruption.abort(new Interruption()));
   return interruption.signal;
 }
@@ -42,17 +42,17 @@ process.on("uncaughtException", (error) => {
   const text = error instanceof Error ? (error.stack ?? error.message) : inspect(error);
   process.stderr.write(`x402-kit: unforeseen: ${escapeControlsInText(text)}\n`);
   crashed = true;
-  // Ends as after Ctrl-C, so that nothing is left behind, but not at any price.
+  // Shuts down as after Ctrl-C so that nothing is left behind, but within a time limit.
   interruption.abort(new Interruption());
   setTimeout(() => process.exit(1), 5_000).unref();
 });
-// The reader of the output may be gone (a closed terminal, `| head`): no reason to stop serving.
+// The reader of the output may be gone (a closed terminal, `| head`), which is no reason to stop serving.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
 const terminal: Terminal = {
   print: (text) => process.stdout.write(`${text}\n`),
   printError: (text) => process.stderr.write(`${text}\n`),
-  // As Node decides it: NO_COLOR and FORCE_COLOR are respected.
+  // As decided by Node, which respects NO_COLOR and FORCE_COLOR.
   hasColours: styleText("bold", "x", { stream: process.stdout }) !== "x",
   env: process.env,
   takeSignals,

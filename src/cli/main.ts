@@ -8,7 +8,10 @@ import { requirePrivateCompileCache, useCompileCache } from "./kit/compile-cache
 import { describeFailure, exitCodeOf, type Failure, failureOf } from "./kit/failure.ts";
 import { Interruption, paint, type Terminal, withoutControls } from "./kit/terminal.ts";
 
-/** The commands of a module by their exports. It is loaded when one of them is called: most of a start is imports. */
+/**
+ * The commands of a module, by its exports. The module is loaded when one of them is called, because imports take most
+ * of the start time.
+ */
 function commandsOf<K extends string>(
   load: () => Promise<Readonly<Record<NoInfer<K>, Command>>>,
   entries: Readonly<Record<K, readonly [name: string, summary: string, keyless?: CommandEntry[3]]>>,
@@ -187,7 +190,7 @@ export const commands: readonly CommandEntry[] = [
   }),
 ];
 
-/** The purposes of the commands, and their first words. */
+/** The groups in the help, with the first words of their commands. */
 const groups = {
   "Run a facilitator": ["up", "mock", "init", "serve"],
   "Pay on a running up": ["pay", "buy", "payers", "fund", "approve", "advance-time", "reset", "state"],
@@ -207,7 +210,7 @@ const groups = {
   ],
 } as const;
 
-/** The commands of each group, in its order. A command of none of them has no place in the help. */
+/** The commands of each group, in order. A command in no group is missing from the help. */
 export function groupCommands(): [title: string, some: readonly CommandEntry[]][] {
   return Object.entries(groups).map(([title, words]) => [
     title,
@@ -216,8 +219,8 @@ export function groupCommands(): [title: string, some: readonly CommandEntry[]][
 }
 
 /**
- * Runs `x402-kit` with the given arguments; returns the exit code. With `--json`, a command that fails before it has printed
- * anything prints `{"error": …}`.
+ * Runs `x402-kit` with the given arguments; returns the exit code. With `--json`, a command that fails before it has
+ * printed anything prints `{"error": …}`.
  */
 export async function main(args: readonly string[], outer: Terminal): Promise<number> {
   let hasPrinted = false;
@@ -265,12 +268,12 @@ export async function main(args: readonly string[], outer: Terminal): Promise<nu
 
   function fail(error: Failure, text: string): void {
     terminal.printError(text);
-    // A second document after the first, which says why it failed, would make both unreadable.
+    // A second JSON document after the command's output would make both unreadable.
     if (isForPrograms(words) && !hasPrinted) terminal.print(JSON.stringify({ error }));
   }
 }
 
-/** Returns true if `--json` is given: what cannot be read of the rest is told as JSON too. */
+/** Returns true if `--json` is given. Read separately, so that problems with the command line are JSON too. */
 function isForPrograms(words: readonly string[]): boolean {
   const end = words.indexOf("--");
   return words.slice(0, end === -1 ? undefined : end).includes("--json");
@@ -298,7 +301,7 @@ async function run(command: Command, args: readonly string[], terminal: Terminal
   return code;
 }
 
-/** The exit codes of all commands whose own help names no others; `util/error-codes.ts` has those of errors. */
+/** The exit codes of commands whose help lists no others; `util/error-codes.ts` has those of errors. */
 const exitCodesText = "Exit codes: 0 fine, 1 refused or wrong, 2 usage, 3 nothing listens there, 4 not found";
 
 const forAgents =
@@ -308,13 +311,13 @@ function isHelp(word: string): boolean {
   return word === "--help" || word === "-h";
 }
 
-/** The command that the first words name, if there is one. */
+/** The command named by the first words, if there is one. */
 function findCommand(words: readonly string[]): CommandEntry | undefined {
   const named = (count: number) => commands.find(([name]) => name === words.slice(0, count).join(" "));
   return named(2) ?? named(1);
 }
 
-/** Says what could have been meant. Asking for help about a group of commands is not a mistake. */
+/** Explains an unknown command and suggests the closest one. Asking for help about a group is not a mistake. */
 async function explainUnknown(
   words: readonly string[],
   { print }: Terminal,
@@ -341,13 +344,13 @@ async function explainUnknown(
   return errorCodes[code].exit;
 }
 
-/** The command that is near enough to be what was meant. */
+/** The command whose name is close enough to explain a typo. */
 function findMeant(tried: string, known: readonly CommandEntry[]): string | undefined {
   const names = known.map(([name]) => name);
   return findSlip(tried, names, mostTyposOf(tried));
 }
 
-/** Returns true if the second word, which could not be read as a value, is nearly that of a command: `fault lst`. */
+/** Returns true if the second word is not a valid value but close to a command: `fault lst`. */
 function isMisspelt([first = "", second = ""]: readonly string[], name: string, error: unknown): boolean {
   if (first !== name || !(error instanceof ConfigurationError)) return false;
   const group = commands.filter(([other]) => other.startsWith(`${first} `));

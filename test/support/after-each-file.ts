@@ -1,4 +1,4 @@
-// Run with every file of tests: files one after the other share what is imported here.
+// Imported by every test file: files that run one after the other in a worker share what is imported here.
 import { afterAll } from "vitest";
 import { killCommands } from "./cli.ts";
 import { leaveSharedPostgres } from "./databases.ts";

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
-/** An anvil process of a test's own. */
+/** An anvil process that belongs to one test. */
 export type Anvil = { url: string; stop(): Promise<void> };
 
-/** Starts anvil on a free port; stopped by its process id. */
+/** Starts anvil on a free port. */
 export async function startAnvil(chainId: number, options: readonly string[] = []): Promise<Anvil> {
   const main = createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json");
   const binary = createRequire(main).resolve(

@@ -6,16 +6,16 @@ import { closeAtOnce, listenOnLoopback } from "../../src/util/node-http.ts";
 
 export type Balancer = { origin: string; close(): Promise<void> };
 
-/** A header of each answer that names the service which gave it: `instance-1` is the first. */
+/** A response header that names the service which sent it: `instance-1` is the first. */
 export const instanceHeader = "x-instance";
 
 /** Milliseconds between readiness probes; a real balancer also notices late. */
 const probeMs = 100;
 
 /**
- * An HTTP proxy on loopback that hands each request to one of the services that say they are ready, in turns. It
- * keeps connections to them and resets those that are idle, as HAProxy does. A request goes to another service only
- * where none had taken it; a connection that breaks is a 502.
+ * An HTTP proxy on loopback that passes each request to one of the ready services, in turns. It keeps connections to
+ * them and resets idle ones, as HAProxy does. A request is only retried on another service if the first one refused the
+ * connection; a connection that breaks is a 502.
  */
 export async function startBalancer(services: () => readonly string[]): Promise<Balancer> {
   const agent = new Agent({ keepAlive: true });

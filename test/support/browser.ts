@@ -6,10 +6,10 @@ import chromium, { inflate } from "@sparticuz/chromium";
 import { type Browser, chromium as playwright } from "playwright-core";
 import { repository } from "./cli.ts";
 
-/** Not below /tmp, the package's own place: what another user of the machine had put there would be run. */
+/** Not below /tmp, the package's own choice: whatever another user of the machine had put there would be run. */
 const unpacked = join(repository, "node_modules/.cache/chromium");
 
-/** Starts the Chromium installed by npm. It needs only glibc: other libraries (NSS, expat) are in the same package. */
+/** Starts the Chromium installed by npm. It needs only glibc; other libraries (NSS, expat) are in the same package. */
 export async function startBrowser(): Promise<Browser> {
   if (!existsSync(unpacked)) await unpack();
   const executablePath = join(unpacked, "chromium");
@@ -36,7 +36,7 @@ async function unpack(): Promise<void> {
   await mkdir(dirname(unpacked), { recursive: true });
   const made = await mkdtemp(`${unpacked}-`);
   const { TMPDIR } = process.env;
-  // The package unpacks to the folder of temporary files, and its fonts name it too.
+  // The package unpacks to the folder for temporary files, and its font configuration names it too.
   process.env.TMPDIR = made;
   try {
     await chromium.executablePath();
@@ -48,10 +48,10 @@ async function unpack(): Promise<void> {
     else process.env.TMPDIR = TMPDIR;
   }
   const fonts = join(made, "fonts/fonts.conf");
-  // Relative to that file, as the repository may be moved: without any font, Chromium ends.
+  // Relative to that file, because the repository may be moved. Without any font, Chromium exits.
   const relative = '<dir prefix="relative">.</dir>';
   const text = (await readFile(fonts, "utf8")).replace("<dir>/tmp/fonts</dir>", relative);
   await writeFile(fonts, text.replaceAll(/\/tmp(?=\/)/g, unpacked));
-  // Another process may have been faster, and be using its own.
+  // Another process may have finished first, and be using its own.
   await rename(made, unpacked).catch(() => rm(made, { recursive: true }));
 }

@@ -15,11 +15,11 @@ type SpendControls = Parameters<x402Client["setSpendControls"]>[0];
 export type Purchase = {
   status: number;
   body: unknown;
-  /** The payment's header as it was sent, to send it again. */
+  /** The payment's header as it was sent, so that it can be sent again. */
   payment: PaymentHeader;
-  /** The decoded receipt header; undefined without one. */
+  /** The decoded receipt header; undefined if there is none. */
   receipt: ReturnType<typeof decodePaymentResponseHeader> | undefined;
-  /** Why the server asks for payment again; undefined when it does not. */
+  /** Why the server asks for payment again; undefined if it does not. */
   refusal: string | undefined;
 };
 
@@ -30,7 +30,7 @@ export type Buyer = { buy(url: string): Promise<Purchase> };
 
 const paymentHeaders = ["PAYMENT-SIGNATURE", "X-PAYMENT"];
 
-/** @param rpcUrl where the clients may read the chain, as they want to before they sign an approval */
+/** @param rpcUrl where the clients may read the chain, which they do before they sign an approval */
 export function createBuyer(
   account: BuyerAccount,
   spendControls?: SpendControls,
@@ -62,12 +62,12 @@ export function createBuyer(
   };
 }
 
-/** Sends a payment that was sent before once more, byte for byte. */
+/** Sends a payment again, byte for byte. */
 export async function payAgain(url: string, payment: PaymentHeader): Promise<Purchase> {
   return readPurchase(await fetch(url, { headers: { [payment.name]: payment.value } }), payment);
 }
 
-/** An unused account with some of the chain's token. */
+/** A new account with some of the chain's token. */
 export async function fundedAccount(
   chain: HarnessChain,
   amount: bigint,

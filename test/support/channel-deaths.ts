@@ -17,8 +17,8 @@ import { startServiceProcess } from "./service-process.ts";
 const kinds = ["deposit", "claim", "settle", "refund"] as const;
 
 /**
- * Tests that kill the process at steps of a deposit, a claim, a payout and a refund: the next one answers as the chain shows, and
- * tokens have moved once.
+ * Tests that kill the process at steps of a deposit, a claim, a payout and a refund. The next process must answer what
+ * the chain shows, and tokens must move only once.
  */
 export function testChannelDeaths(
   composition: Composition,
@@ -65,7 +65,7 @@ async function dieOnce(
   const given = await first.settleAndDie(actions[kind]);
   const second = await startServiceProcess(composition, database.url);
   const { body: repeat } = await second.settleUntilDecided(actions[kind]);
-  // Only what was marked as delivered may answer anything but the success.
+  // Only after a delivery was recorded may the answer be anything but the success.
   const isDelivered = dieAt === "marked as delivered";
   expect(repeat).toMatchObject({ success: !isDelivered });
   if (isDelivered) expect(given?.body).toMatchObject({ success: true });

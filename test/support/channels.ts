@@ -18,13 +18,13 @@ import { listenOnLoopback } from "./loopback-server.ts";
 import { goods } from "./merchant.ts";
 import type { Body } from "./service.ts";
 
-/* Shops and buyers of scheme “batch-settlement”: the public packages, as they are. */
+/* Shops and buyers for scheme "batch-settlement": the public packages, unmodified. */
 
 export type TransferMethod = "eip3009" | "permit2";
 
 type Exchange = { operation: string; body: unknown; answer: unknown };
 
-/** A facilitator as the public packages call it, and what they sent and got. */
+/** A facilitator as the public packages call it, with a record of requests and answers. */
 export function connectFacilitator(url: string, apiKey: string = localOrganization.apiKey) {
   const headers = { authorization: apiKey };
   const client = new HTTPFacilitatorClient({
@@ -48,7 +48,7 @@ export function connectFacilitator(url: string, apiKey: string = localOrganizati
   return { facilitator, exchanges };
 }
 
-/** A shop that sells for 1,000 units of the token of a chain. */
+/** A shop that sells for 1,000 units of the chain's token. */
 export async function startChannelShop(
   chain: HarnessChain,
   facilitator: ReturnType<typeof connectFacilitator>["facilitator"],
@@ -72,7 +72,7 @@ export async function startChannelShop(
   return { url: `${origin}/goods`, close, scheme, manager, receiver, authorizer: receiverAuthorizerSigner };
 }
 
-/** A buyer with 50,000 units of the token, all of which Permit2 may take where that pays. */
+/** A buyer with 50,000 units of the token. With Permit2, all of them are approved. */
 export async function createChannelBuyer(
   chain: HarnessChain,
   method: TransferMethod = "eip3009",
@@ -101,7 +101,7 @@ export function buyerOf(
   const pay = wrapFetchWithPayment(fetch, buyer);
   return {
     scheme,
-    /** Buys once, and gives the status and the receipt. */
+    /** Buys once; returns the status, the body and the receipt. */
     async buy(url: string) {
       const response = await pay(url);
       const receipt = response.headers.get("PAYMENT-RESPONSE");
@@ -114,7 +114,7 @@ export function buyerOf(
   };
 }
 
-/** The contract's word on a channel: what was deposited and is there still, and what was claimed of it. */
+/** The contract's state of a channel: the balance (deposits less refunds and withdrawals), and the total claimed. */
 export function readChannelState({ rpcUrl }: HarnessChain, channelId: Hex) {
   return createPublicClient({ transport: http(rpcUrl) }).readContract({
     ...{ address: batchSettlementAddress, abi: mockBatchSettlementAbi },
@@ -123,7 +123,7 @@ export function readChannelState({ rpcUrl }: HarnessChain, channelId: Hex) {
   });
 }
 
-/** The requirements of a shop for one purchase. */
+/** A shop's requirements for one purchase. */
 export function channelRequirements(
   { asset, network }: HarnessChain,
   options: { receiver: Hex; receiverAuthorizer: Hex; amount?: string; method?: TransferMethod },
@@ -145,9 +145,9 @@ export function channelRequirements(
 }
 
 /**
- * A deposit of 10,000 units, or a later voucher of the same buyer, as the public client signs it.
+ * Signs a deposit of 10,000 units, or a later voucher of the same buyer, with the public client.
  *
- * @param declared the extensions of the shop, by which a deposit may bring an approval of Permit2
+ * @param declared the extensions of the shop, with which a deposit may bring an approval of Permit2
  */
 export async function signChannelPayment(
   buyer: ReturnType<typeof buyerOf>,
@@ -161,19 +161,19 @@ export async function signChannelPayment(
   return { x402Version: 2, paymentPayload, paymentRequirements };
 }
 
-/** The body of what a shop asks for, with the skeleton of requirements that public shops send. */
+/** The body of a shop's request, with the skeleton of requirements that public shops send. */
 export function channelAction({ asset, network }: HarnessChain, payTo: Hex, payload: object): Body {
   return shopRequest(network, { receiver: payTo, token: asset.address }, payload);
 }
 
-/** A row of a claim: of a deposit, how much of its voucher was charged. */
+/** A row of a claim: how much of a deposit's voucher was charged. */
 export function claimRow({ paymentPayload: { payload } }: Body, totalClaimed: string) {
   const { channelConfig: channel, voucher } = payload;
   const { maxClaimableAmount, signature } = voucher;
   return { voucher: { channel, maxClaimableAmount }, signature, totalClaimed };
 }
 
-/** A claim that its authorizer has signed. */
+/** A claim signed by its authorizer. */
 export async function signClaim(
   chain: HarnessChain,
   claims: readonly ReturnType<typeof claimRow>[],
@@ -192,7 +192,7 @@ export async function signClaim(
   return channelAction(chain, receiver, { type: "claim", claims, claimAuthorizerSignature });
 }
 
-/** What a shop that leaves signing to the facilitator sends about the channel of a deposit, of which it has charged 700. */
+/** The requests of a shop that leaves signing to the facilitator, for the channel of a deposit of which it charged 700. */
 export function actionsOf(chain: HarnessChain, deposit: Body) {
   const { channelConfig, voucher } = deposit.paymentPayload.payload;
   const { receiver, token } = channelConfig;

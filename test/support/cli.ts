@@ -13,22 +13,22 @@ import { programFile } from "./programs.ts";
 /** How a process ended. */
 export type End = { code: number | null; signal: NodeJS.Signals | null };
 
-/** A running `x402-kit`. Disposing of it ends it and everything it has started. */
+/** A running `x402-kit`. Disposal ends it and everything it started. */
 export type CliProcess = AsyncDisposable & {
   readonly pid: number;
   stdout(): string;
   stderr(): string;
-  /** Waits until stdout matches. Throws with all that was printed when the process ends before, or takes too long. */
+  /** Waits until stdout matches. Throws with the whole output if the process ends first, or takes too long. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
   kill(signal: NodeJS.Signals): void;
   readonly ended: Promise<End>;
-  /** The processes that it has started and that were seen so far, by their pids. */
+  /** The pids of the processes that it started, as far as they were seen. */
   descendants(): ReadonlySet<number>;
-  /** Processes and temporary files that are left three seconds after its end. */
+  /** The processes and temporary files that remain after its end, once processes had time to end. */
   leftovers(): Promise<{ processes: number[]; files: string[] }>;
 };
 
-/** Less than a test may take, so that the test can still clean up and say what was printed. */
+/** Less than a test's timeout, so that the test can still clean up and report the output. */
 const printTimeoutMs = 50_000;
 
 const running = new Set<ChildProcess>();
@@ -39,10 +39,10 @@ export function killCommands(): void {
 }
 
 export const repository = fileURLToPath(new URL("../..", import.meta.url));
-/** The program, for whoever starts it without {@link startCli}. */
+/** The program, for tests that start it without {@link startCli}. */
 export const bin = programFile("src/cli/bin.ts");
 
-/** Starts `x402-kit` as a process, as a user would, with no variables set but those given. */
+/** Starts `x402-kit` as a process, as a user would, with only the given variables. */
 export function startCli(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -50,17 +50,17 @@ export function startCli(
   return start(process.execPath, [bin, ...args], { env });
 }
 
-/** The same, in a process that may open so many files and connections. */
+/** Like {@link startCli}, in a process with a limit on open files and connections. */
 export function startCliWithFiles(openFiles: number, args: readonly string[]): Promise<CliProcess> {
   return start("sh", ["-c", `ulimit -n ${openFiles} && exec "$0" "$@"`, process.execPath, bin, ...args], {});
 }
 
-/** Starts an npm script in a process group of its own, as a terminal does; `kill` is then what Ctrl-C does. */
+/** Starts an npm script in its own process group, as a terminal does; `kill` then acts like Ctrl-C. */
 export function startNpmScript(args: readonly string[]): Promise<CliProcess> {
   return start("npm", args, { ownGroup: true });
 }
 
-/** Starts `npx --no-install x402-kit` in a folder that has the package installed. `kill` ends npx alone, as a supervisor does. */
+/** Starts `npx --no-install x402-kit` in a folder with the package installed. `kill` ends only npx, as a supervisor does. */
 export async function startWithNpx(folder: string, args: readonly string[]): Promise<CliProcess> {
   await installCommand(folder);
   return start("npx", ["--no-install", "x402-kit", ...args], { cwd: folder });
@@ -74,19 +74,19 @@ export function startScript(
   return start("bash", [script], { cwd: folder, env });
 }
 
-/** Puts the command into a folder as an installation of the package does. */
+/** Puts the command into a folder, as an installation of the package does. */
 export async function installCommand(folder: string): Promise<void> {
   const bins = join(folder, "node_modules/.bin");
   await mkdir(bins, { recursive: true });
   const command = `#!/bin/sh\nexec "${process.execPath}" "${bin}" "$@"\n`;
-  // By its own name, and as npx finds it by the package's.
+  // By its own name, and by the package's name, which npx looks for.
   for (const name of ["x402-kit", "x402-facilitator-kit"]) {
     await writeFile(join(bins, name), command, { mode: 0o755 });
   }
   await writeFile(join(folder, "package.json"), '{"name":"shop","private":true}');
 }
 
-/** Starts a program, with no variables set but those given. */
+/** Starts a program with only the given variables. */
 export async function start(
   file: string,
   args: readonly string[],
@@ -174,7 +174,7 @@ export async function start(
   };
 }
 
-/** Runs `x402-kit` to its end. */
+/** Runs `x402-kit` until it ends. */
 export async function runCli(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

@@ -25,25 +25,25 @@ import { signAs } from "./sign-as.ts";
 import { createWrappedService, type Wrap } from "./wrapped-service.ts";
 
 /**
- * How long a settle waits for its block where a test is not about that: a busy machine may take ten times as long as a
- * quiet one, which needs less than a second.
+ * How long a settle waits for its block in tests about something else. A quiet machine needs less than a second, a busy
+ * one may take ten times as long.
  */
 export const patientWaitMs = 20_000;
 
-/** One running service, and how to call it. */
+/** A running service, and how to call it. */
 export type Running = { service: Service; url: string; key: string };
 
-/** A local chain, and services on it that are composed as in production. */
+/** A local chain, with services on it that are composed as in production. */
 export type Composition = {
   chain: HarnessChain;
-  /** Between the services and the node. */
+  /** The proxy between the services and the node. */
   proxy: CountingProxy;
   configuration(changes?: Partial<NetworkConfig>): NetworkConfig;
   /** Creates a new directory for the database of the next services. */
   openDirectory(): Promise<void>;
-  /** The database of that directory. */
+  /** The URL of the database in that directory. */
   databaseUrl(): string;
-  /** Starts a service on the database of the directory, which an earlier service may have used. */
+  /** Starts a service on the directory's database, which an earlier service may have used. */
   start(options?: {
     network?: NetworkConfig;
     /** {@link patientWaitMs} by default. */
@@ -53,7 +53,7 @@ export type Composition = {
     log?: string[];
     /** The harness's operator by default. */
     signer?: Signer;
-    /** More operators, by their keys. */
+    /** Private keys of additional operators. */
     otherOperators?: readonly Hex[];
     wrap?: Wrap;
     ways?: WaysToPay;
@@ -61,7 +61,7 @@ export type Composition = {
   }): Promise<Running>;
   stop(running: Running): Promise<void>;
   stopAll(): Promise<void>;
-  /** With `straight` it goes straight to the recipient, and not through the facilitator contract. */
+  /** If `straight`, the payment goes directly to the recipient instead of through the facilitator contract. */
   payment(
     payer?: TestPayerName,
     validForSeconds?: number,
@@ -69,11 +69,11 @@ export type Composition = {
     options?: { straight: boolean },
   ): Promise<Body>;
   post(running: Running, operation: "verify" | "settle", body: Body): Promise<JsonResponse>;
-  /** Nothing is mined until the returned function is called. */
+  /** Holds mining until the returned function is called. */
   holdMining(): Promise<() => Promise<void>>;
-  /** Resolves when a service has sent a transaction since the last look at the proxy. */
+  /** Resolves when a service has sent a transaction since the proxy was last read. */
   untilSent(): Promise<void>;
-  /** How many transactions of the operator are mined. */
+  /** The number of mined transactions of the operator. */
   operatorTransactions(): Promise<number>;
   balanceOf(account: Address): Promise<bigint>;
   recipientBalance(): Promise<bigint>;

@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
 
-/** The minimum contrast of text by WCAG 2.2 (AA). */
+/** The minimum contrast of text according to WCAG 2.2 (AA). */
 const leastContrast = 4.5;
 
-/** Runs in the page; as text, because this project has no DOM types. */
+/** Runs in the page; a string, because this project has no DOM types. */
 const findInPage = `
   const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   // The luminance of colours on top of one another.
@@ -33,7 +33,7 @@ const findInPage = `
   });
 `;
 
-/** The visible texts of a page with too little contrast, with that contrast. */
+/** The visible texts on a page with too little contrast, with that contrast. */
 export function findFaintTexts(page: Page): Promise<readonly string[]> {
   return page.evaluate<string[]>(findInPage);
 }

@@ -1,7 +1,7 @@
 import { createServer, request } from "node:http";
 import { closeAtOnce, listenOnLoopback } from "../../src/util/node-http.ts";
 
-/** A proxy in front of a node, on loopback, that writes down the methods of every HTTP request. */
+/** A proxy in front of a node, on loopback, that records the methods of every HTTP request. */
 export type CountingProxy = {
   url: string;
   /** The JSON-RPC methods of each HTTP request since the last {@link CountingProxy.take}. */
@@ -21,7 +21,7 @@ export async function startCountingProxy(target: string): Promise<CountingProxy>
         target,
         { method: "POST", headers: { "content-type": "application/json" } },
         (answer) => {
-          // Counted when the request has arrived, so that a test can continue.
+          // Counted when the node has answered, so that a test can continue.
           requests.push(calls.map(({ method }) => method));
           outgoing.writeHead(answer.statusCode ?? 502, { "content-type": "application/json" });
           answer.pipe(outgoing);

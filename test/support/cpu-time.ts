@@ -1,4 +1,4 @@
-/** The CPU time that this thread spends in a call, in milliseconds: other work of the machine is not in it. */
+/** The CPU time that this thread spends in a call, in milliseconds. Other work on the machine does not count. */
 export function cpuMs(run: () => void): number {
   const before = process.threadCpuUsage();
   run();

@@ -5,15 +5,15 @@ import { join } from "node:path";
 const memory = "/dev/shm";
 
 /**
- * A new folder for databases of a test: in memory where the system has room for them there. Tests end processes and not
- * machines, and on a disk every commit would wait for it.
+ * Creates a folder for a test's databases, in memory if there is enough room. Tests kill processes, not machines, and
+ * on a disk every commit would wait for it.
  */
 export function makeDatabaseFolder(): string {
   const name = "x402-kit-databases-";
   return hasRoom(memory) ? mkdtempSync(join(memory, name)) : mkdtempSync(join(tmpdir(), name));
 }
 
-/** Of 256 MiB, which is more than all tests at once take. */
+/** Requires 256 MiB, which is more than all concurrent tests use. */
 function hasRoom(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder);

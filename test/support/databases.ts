@@ -9,23 +9,23 @@ import { type PostgresServer, startPostgres, usePostgres } from "./postgres.ts";
 /** A kind of database that all code must support. */
 export type Backend = {
   name: "SQLite" | "Postgres";
-  /** Part of the error for a duplicate row. */
+  /** A part of the error for a duplicate row. */
   duplicate: string;
-  /** Part of the error for a row with a missing foreign key. */
+  /** A part of the error for a row with a missing foreign key. */
   orphan: string;
-  /** Prepares for the tests of a file. */
+  /** Prepares for the tests in a file. */
   prepare(): Promise<Prepared>;
 };
 
 type Prepared = {
-  /** The URL of a database without any table. */
+  /** The URL of a database without tables. */
   createEmpty(): Promise<string>;
-  /** The URL of a database with all tables and nothing in them. */
+  /** The URL of a database with all tables, which are empty. */
   createMigrated(): Promise<string>;
   end(): Promise<void>;
 };
 
-/** The table of back ends: `describe.each(backends)("on $name", …)`. */
+/** The supported kinds of databases: `describe.each(backends)("on $name", …)`. */
 export const backends: readonly Backend[] = [
   {
     name: "SQLite",
@@ -101,23 +101,23 @@ async function connectOrStart(): Promise<PostgresServer> {
   return usePostgres(running.pid, running.port);
 }
 
-/** Ends what {@link sharedPostgres} has opened. One that did not start has said so in the tests that need it. */
+/** Closes what {@link sharedPostgres} opened. A server that failed to start was reported by the tests that need it. */
 export async function leaveSharedPostgres(): Promise<void> {
   const used = server;
   server = undefined;
   await (await used?.catch(() => undefined))?.stop();
 }
 
-/** The database of the test that is running. */
+/** The database of the running test. */
 export type TestDatabase = {
   readonly url: string;
-  /** Opens the database; a second time as another process would. Closed after the test. */
+  /** Opens the database; a second call acts like another process. Closed after the test. */
   open(): Promise<Database>;
-  /** Closes all connections and restores the state of the beginning of the test. */
+  /** Closes all connections and restores the state at the beginning of the test. */
   clear(): Promise<void>;
 };
 
-/** Gives every test of the surrounding `describe` an empty database: migrated, or without any table. */
+/** Gives every test in the surrounding `describe` an empty database: migrated, or without tables. */
 export function useTestDatabase(backend: Backend, { migrated = true } = {}): TestDatabase {
   let prepared: Prepared;
   let url = "";

@@ -36,7 +36,7 @@ import { networks } from "../../src/protocol/networks.ts";
 import { startAnvil } from "./anvil.ts";
 import { accountOf, keyOf } from "./key-accounts.ts";
 
-/** An anvil node with MockUSDC and the facilitator contract on it. */
+/** An anvil node with MockUSDC and the facilitator contract. */
 export type TestDeployment = {
   url: string;
   network: NetworkConfig;
@@ -47,40 +47,40 @@ export type TestDeployment = {
   snapshot(): Promise<Hex>;
   revert(snapshot: Hex): Promise<void>;
   setCode(address: Address, code: Hex): Promise<void>;
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   codeAt(address: Address): Promise<Hex | undefined>;
   /** Mines empty blocks. */
   mine(blocks: number): Promise<void>;
-  /** Leaves transactions in the pool. */
+  /** Leaves new transactions in the pool. */
   holdMining(): Promise<void>;
   /** Mines pending transactions, and from then on every transaction. */
   goOnMining(): Promise<void>;
-  /** Sends from the admin, who is the recoverer too, and gives the receipt. */
+  /** Sends from the admin, who is also the recoverer; returns the receipt. */
   send(to: Address, data: Hex, gas?: bigint): Promise<TransactionReceipt>;
   /** Sends several calls in one transaction; failing ones are ignored. */
   sendTogether(calls: readonly { to: Address; data: Hex }[]): Promise<TransactionReceipt>;
-  /** Submits an authorization straight to the token, as anyone can who has seen it. */
+  /** Submits an authorization directly to the token, as anyone can who has seen it. */
   submitDirectly(call: SettleCall): Promise<TransactionReceipt>;
-  /** The payment that {@link submitDirectly} sends to the token. */
+  /** The calldata that {@link submitDirectly} sends to the token. */
   encodeDirectSubmission(call: SettleCall): Hex;
-  /** The calldata with which a payer, by name, cancels an authorization. */
+  /** The calldata with which a payer, given by name, cancels an authorization. */
   encodeCancellation(payer: string, call: SettleCall): Promise<Hex>;
-  /** A payment by a fresh payer, signed and funded unless told otherwise. */
+  /** A payment by a new payer, signed and funded by default. */
   pay(options?: PaymentOptions): Promise<SettleCall>;
   blacklist(account: Address): Promise<void>;
   pauseToken(): Promise<void>;
   pauseContract(): Promise<void>;
-  /** A contract wallet of the named owner. */
+  /** Creates a contract wallet for the named owner. */
   createWallet(owner: string): Promise<Address>;
   /** Gives an account code that burns all gas when its signature is checked. */
   makeGasBurner(account: Address): Promise<void>;
-  /** Delegates an account (EIP-7702) to code that accepts signatures of the account's own key. */
+  /** Delegates an account (EIP-7702) to code that accepts signatures by the account's own key. */
   delegate(account: Address): Promise<void>;
   stop(): Promise<void>;
 };
 
 export type PaymentOptions = {
-  /** Whose key signs. */
+  /** The name of the account whose key signs. */
   payer?: string;
   from?: Address;
   value?: bigint;
@@ -88,12 +88,12 @@ export type PaymentOptions = {
   validAfter?: bigint;
   validBefore?: bigint;
   recipient?: Address;
-  /** Where it is signed to; the facilitator contract by default. */
+  /** The recipient that is signed; the facilitator contract by default. */
   to?: Address;
   authorizationNonce?: Hex;
 };
 
-/** Starts the node and deploys to it; viem's client sets the scene. */
+/** Starts the node and deploys to it, with viem's client. */
 export async function deployContracts(): Promise<TestDeployment> {
   const { chainId } = networks.base;
   const anvil = await startAnvil(chainId);
@@ -105,10 +105,10 @@ export async function deployContracts(): Promise<TestDeployment> {
   await client.setBalance({ address: admin.address, value: 10n ** 20n });
   await client.setBalance({ address: operator.address, value: 10n ** 20n });
 
-  /** Sends from the admin, and gives the receipt. */
+  /** Sends from the admin; returns the receipt. */
   async function send(to: Address | null, data: Hex, gas?: bigint) {
     const hash = await client.sendTransaction({ account: admin, chain: null, to, data, gas });
-    // Now and then, on a busy machine, anvil does not notice that a transaction waits: another block has it.
+    // On a busy machine anvil occasionally misses a waiting transaction; another block then includes it.
     for (let looks = 1; ; looks++) {
       try {
         return await client.getTransactionReceipt({ hash });
@@ -243,8 +243,8 @@ export async function deployContracts(): Promise<TestDeployment> {
 }
 
 /**
- * Code that makes calls while it is being deployed, and leaves nothing behind. For each, with its calldata behind
- * the code: PUSH3 size PUSH3 from PUSH0 CODECOPY, PUSH0 PUSH0 PUSH3 size PUSH0 PUSH0 PUSH20 to GAS CALL POP
+ * Init code that makes calls while it is deployed, and leaves no contract. Each call's calldata follows the code. Per
+ * call: PUSH3 size PUSH3 from PUSH0 CODECOPY, PUSH0 PUSH0 PUSH3 size PUSH0 PUSH0 PUSH20 to GAS CALL POP
  */
 function callAll(calls: readonly { to: Address; data: Hex }[]): Hex {
   const push3 = (value: number) => `62${value.toString(16).padStart(6, "0")}`;
@@ -259,7 +259,7 @@ function callAll(calls: readonly { to: Address; data: Hex }[]): Hex {
   return `0x${steps.join("")}00${calls.map(({ data }) => data.slice(2)).join("")}`;
 }
 
-/** The call of the token that uses a payment's authorization. */
+/** The call to the token that uses a payment's authorization. */
 function submissionOf({ payment }: SettleCall): Hex {
   return encodeSubmission(authorizationOf(payment), payment.signature);
 }

@@ -7,7 +7,7 @@ import type { PaymentRequest } from "../../src/protocol/requests.ts";
 
 type Changes = Partial<Omit<PaymentParts, "authorization">> & { nonce?: Hex };
 
-/** The body of a request with a well-formed payment, on base by default. Its signature has only the right length. */
+/** The body of a request with a well-formed payment, on base by default. Only the length of its signature is right. */
 export function exampleBody({ nonce = `0x${"01".repeat(32)}`, ...changes }: Changes = {}) {
   const network = networks.base;
   const amount = changes.amount ?? 10_000n;

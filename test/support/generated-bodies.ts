@@ -6,10 +6,10 @@ import { writePermitPayload } from "../../src/methods/permit2/permit2-payload.ts
 import type { Address, Hex } from "../../src/protocol/hex.ts";
 import { networks } from "../../src/protocol/networks.ts";
 
-/** The facilitator contract that the bodies name. */
+/** The facilitator contract in the bodies. */
 export const namedContract: Address = "0x00000000000000000000000000000000000000F0";
 
-/** Bodies of verify and settle that are well formed: of both versions, of the short form of version 1, and by Permit2. */
+/** Well-formed bodies for verify and settle: in both versions, in version 1's short form, and by Permit2. */
 export function wellFormedBodies(
   signature: Hex = `0x${"02".repeat(65)}`,
 ): readonly Record<string, unknown>[] {
@@ -42,7 +42,7 @@ export function wellFormedBodies(
   ];
 }
 
-/** A body of version 2 that is paid by Permit2. */
+/** A version 2 body that is paid by Permit2. */
 export function permitBody(
   scheme: "exact" | "upto",
   signature: Hex,
@@ -63,7 +63,7 @@ export function permitBody(
   return buildBody(parts, writePermitPayload(permit, signature));
 }
 
-/** Names of members, some of which no request has. */
+/** Names of members, including some that no request has. */
 const keys = [
   ...["paymentPayload", "paymentRequirements", "x402Version", "accepted", "payload", "scheme", "network"],
   ...["authorization", "signature", "from", "to", "value", "validAfter", "validBefore", "nonce", "amount"],
@@ -124,7 +124,7 @@ function applyChanges(body: Record<string, unknown>, list: readonly Change[]): u
   return changed;
 }
 
-/** Bodies of verify and settle requests: mostly almost right, sometimes arbitrary JSON. */
+/** Bodies for verify and settle: mostly almost right, sometimes arbitrary JSON. */
 export function generatedBodies(wellFormed = wellFormedBodies()): fc.Arbitrary<unknown> {
   return fc.oneof(
     {

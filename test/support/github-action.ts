@@ -11,7 +11,7 @@ import { repository } from "./cli.ts";
 import { programFile } from "./programs.ts";
 
 /*
- * GitHub Actions of this repository: their steps are executed here as a runner executes them, with npx giving this
+ * The GitHub Actions of this repository: their steps are executed as a runner executes them, with npx running this
  * checkout.
  */
 
@@ -58,7 +58,7 @@ async function readYaml<T>(file: string, schema: z.ZodType<T>): Promise<T> {
 }
 
 /**
- * Executes the steps of an action as a runner does: each in bash, the ones after a failed one where they always run.
+ * Executes the steps of an action as a runner does, each in bash. A failed step does not stop those after it.
  * Background processes of a step keep running.
  */
 export async function runAction(file: string, given: Readonly<Record<string, string>>) {
@@ -115,7 +115,7 @@ export async function runAction(file: string, given: Readonly<Record<string, str
   return { failed, read, outputs, printed: printed.join("") };
 }
 
-/** Mistakes of a workflow of the examples in using an action: unknown inputs and outputs, and missing inputs. */
+/** Finds mistakes in an example workflow's use of an action: unknown inputs and outputs, and missing inputs. */
 export async function checkWorkflow(workflowFile: string, actionFile: string): Promise<string[]> {
   const { inputs, outputs } = await readYaml(actionFile, action);
   const { jobs } = await readYaml(workflowFile, workflow);

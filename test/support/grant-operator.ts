@@ -9,7 +9,7 @@ export function grantOperator(chain: HarnessChain, account: Address): Promise<vo
   return changeRole(chain, "grantRole", account);
 }
 
-/** Keeps an account from settling on a chain. */
+/** Stops an account from settling on a chain. */
 export function revokeOperator(chain: HarnessChain, account: Address): Promise<void> {
   return changeRole(chain, "revokeRole", account);
 }

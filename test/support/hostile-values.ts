@@ -1,6 +1,6 @@
 const deep = (levels: number): unknown => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`);
 
-/** Values of JSON that are no payment's, and on which code that takes them for texts fails. */
+/** JSON values that are not valid in a payment, and that break code which takes them for strings. */
 export const hostileValues: readonly unknown[] = [
   ...[null, true, -1, 1.5, 1e308, 12345678901234567890n.toString(), "", "0x", "\ud800", "\udc00\u0000", "🫠"],
   ...[{ toString: "x" }, [{ toString: "x" }], { toString: null, valueOf: null }, { valueOf: {} }],
@@ -9,7 +9,7 @@ export const hostileValues: readonly unknown[] = [
   ...[[], {}, [[]], [null], Array(200).fill({ toString: 1 }), deep(1_500), { length: -1 }, "{{", "%s%d%j"],
 ];
 
-/** A body with one member after the other replaced by this value, at every depth. */
+/** A body with each of its members in turn replaced by this value, at every depth. */
 export function* replacedEverywhere(body: unknown, value: unknown): Generator<unknown> {
   yield value;
   if (typeof body !== "object" || body === null) return;

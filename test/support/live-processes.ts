@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Returns true if a process runs. One that has ended and waits for its parent to notice does not. */
+/** Returns true if a process is running. A zombie, which has ended but was not reaped, is not. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -16,10 +16,10 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** As long as processes that are ending may take for it on a busy machine, in milliseconds. */
+/** How long ending processes may take on a busy machine, in milliseconds. */
 const endingMs = 30_000;
 
-/** Waits until none of the processes runs, and gives those that still do when the time is over. */
+/** Waits until none of the processes is running; returns those that still are when the time is over. */
 export async function stillRunningAfter(
   pids: readonly number[],
   timeoutMs: number = endingMs,

@@ -3,7 +3,7 @@ import { localGifts, localTerms, localTip } from "../../src/payer/local-chains.t
 import type { Address } from "../../src/protocol/hex.ts";
 import { type Asset, type Network, networks } from "../../src/protocol/networks.ts";
 
-/** A local chain, base unless another network is given, as a service under test is configured for it. */
+/** A local chain, base by default, as a service under test is configured for it. */
 export function localNetwork(options: {
   rpcUrl: string;
   facilitatorContract: Address;

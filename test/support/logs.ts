@@ -9,13 +9,13 @@ import { type Address, type Hex, toHex } from "../../src/protocol/hex.ts";
 /** Logs as the contracts emit them, encoded by viem from the generated ABIs. */
 
 const address = (digit: string): Address => `0x${digit.repeat(40)}`;
-/** Thirty-two bytes of one digit. */
+/** Thirty-two bytes that repeat one digit. */
 export const word = (digit: string): Hex => `0x${digit.repeat(64)}`;
 
 export const [token, contract, recipient] = [address("a"), address("c"), address("e")];
 export const stranger = address("9");
 
-/** The payment that the logs are of, unless told otherwise. */
+/** The default payment of the logs. */
 export const payment: ReceivedPayment = {
   asset: token,
   payer: address("b"),
@@ -75,7 +75,7 @@ export function transfer(
   return log(emitter, topics, uint(of.value));
 }
 
-/** The receipt of a transaction with these logs, which are not the first ones of their block. */
+/** The receipt of a transaction with these logs, which are not the first in their block. */
 export function receiptOf(logs: readonly UnplacedLog[], succeeded = true): Receipt {
   return {
     hash: word("1"),
@@ -91,7 +91,7 @@ function recipientAndValue({ recipient, value }: ReceivedPayment): Hex {
   return encodeAbiParameters([{ type: "address" }, { type: "uint256" }], [recipient, value]);
 }
 
-/** Logs that are put together at random: by any of these emitters, with any of the topics of real ones. */
+/** Random combinations of logs: by any of these emitters, with any topics of real ones. */
 export function noiseOf(emitters: readonly Address[], real: readonly { topics: readonly Hex[] }[]) {
   const log = fc.record({
     address: fc.constantFrom(...emitters),

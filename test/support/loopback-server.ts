@@ -4,8 +4,8 @@ import { closeAtOnce, listenOnLoopback as listen } from "../../src/util/node-htt
 export type LoopbackServer = { origin: string; close(): Promise<void> };
 
 /**
- * A server on a free port. Where its handler fails, the answer is a 500 that says how; to close it waits for the
- * handlers under way, whatever became of their connections.
+ * Starts a server on a free port. If its handler fails, the response is a 500 with the error. `close` waits for running
+ * handlers, whatever happened to their connections.
  */
 export async function listenOnLoopback(
   handle: (request: IncomingMessage, response: ServerResponse) => unknown,

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
-/** What this process holds after a garbage collection, in bytes: its resident size also has what no one needs any more. */
+/** The bytes that this process uses after a garbage collection. Its resident size would include garbage. */
 export function memoryInUse(): number {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");

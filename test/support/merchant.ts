@@ -9,19 +9,19 @@ import { type LoopbackServer, listenOnLoopback } from "./loopback-server.ts";
 /** The URL of a merchant's facilitator, and the API key for it, if any. */
 export type FacilitatorAccess = { url: string; apiKey?: string };
 
-/** The price of a path: the network by its v2 name, and a price as the public server takes it. */
+/** The price of a path: the network by its v2 name, and a price in the format of the public server. */
 export type Offer = {
-  /** “exact” by default. */
+  /** "exact" by default. */
   scheme?: "exact" | "upto";
   network: `eip155:${number}`;
   payTo: string;
   price: string | { asset: string; amount: string; extra?: Record<string, string> };
-  /** How it is to be paid: what the route adds to `extra` of the requirements. */
+  /** Members that the route adds to `extra` in the requirements. */
   extra?: { assetTransferMethod?: "permit2"; paymentFlow?: "upfront" };
   maxTimeoutSeconds?: number;
-  /** Extensions that it declares to its buyers. */
+  /** Extensions declared to buyers. */
   extensions?: Record<string, unknown>;
-  /** Of scheme “upto”: what the content costs in the end, as the public helper takes it: an amount, or a share such as "25%". */
+  /** For scheme "upto": the final cost of the content, as the public helper takes it: an amount, or a share such as "25%". */
   charge?: string;
 };
 
@@ -29,20 +29,20 @@ export type Offer = {
 export const goods = { goods: "a paid answer" };
 
 /**
- * Starts a resource server of the public express package, set up as in its documentation. `headersOf` gives headers of the
- * calls to the facilitator, by the path that is asked for.
+ * Starts a resource server with the public express package, set up as in its documentation. `headersOf` returns headers
+ * for calls to the facilitator, by the requested path.
  */
 export function startMerchant(...setup: Parameters<typeof createMerchant>): Promise<LoopbackServer> {
   return listenOnLoopback(createMerchant(...setup));
 }
 
-/** The same, for another server to listen with. */
+/** Like {@link startMerchant}, for another server to listen with. */
 export function createMerchant(
   { url, apiKey }: FacilitatorAccess,
   offers: Readonly<Record<string, Offer>>,
   headersOf: (path: string) => Record<string, string> = () => ({}),
 ) {
-  // The public client does not say which request its headers are for.
+  // The public client does not say which request it needs headers for.
   const asked = new AsyncLocalStorage<string>();
   const facilitator = new HTTPFacilitatorClient({
     url,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HarnessChain } from "../../src/harness/setup/prepare-chain.ts";
 
-/** Mines again and again while something is awaited. */
+/** Mines repeatedly until a promise settles. */
 export async function whileMining<T>(chain: HarnessChain, awaited: Promise<T>): Promise<T> {
   let done = false;
   const mining = (async () => {

@@ -23,7 +23,7 @@ const status =
   (_, response) =>
     void response.writeHead(code, headers).end();
 
-/** Ways in which a node misbehaves, each made from a well-behaved one. `kind` is how the failure is counted. */
+/** The kinds of misbehavior of a node, each made from a well-behaved one. `kind` is how the failure is counted. */
 export const misbehaviours: Readonly<Record<string, { kind: string; of: (well: Behaviour) => Behaviour }>> = {
   silence: { kind: "timeout", of: () => () => {} },
   "an answer after its time": {
@@ -126,7 +126,7 @@ export const misbehaviours: Readonly<Record<string, { kind: string; of: (well: B
   },
 };
 
-/** The answers of a well-behaved node of an empty chain. */
+/** The answers of a well-behaved node on an empty chain. */
 export function answerAsChain(
   { chainId, head }: { chainId: number; head: bigint },
   { method, params }: ReceivedCall,

@@ -1,6 +1,6 @@
 import type { LocalNode } from "../../src/harness/nodes/nodes.ts";
 
-/** The transactions of the newest blocks: a reorganization of as many takes them away. */
+/** The transactions in the newest blocks, which a reorganization of that depth removes. */
 export async function transactionsOfNewest(node: LocalNode, blocks: number): Promise<string[]> {
   const head = Number(await node.request("eth_blockNumber"));
   const hashes: string[] = [];

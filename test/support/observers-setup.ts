@@ -1,4 +1,4 @@
-// Run with every file of tests: an observer that fails ends no payment, and must not go unnoticed in tests.
+// Imported by every test file: a failing observer never ends a payment, but must not go unnoticed in tests.
 import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, expect } from "vitest";
 import { observerFailed } from "../../src/observe/channels/channels.ts";

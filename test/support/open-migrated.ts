@@ -1,7 +1,7 @@
 import type { Database } from "../../src/ledger/database/database.ts";
 import { migrate, openDatabase } from "../../src/ledger/database/open-database.ts";
 
-/** Opens a database by its URL and brings it to the newest schema. Where that fails, the database is closed. */
+/** Opens a database by its URL and migrates it to the newest schema. If that fails, the database is closed. */
 export async function openMigrated(url: string): Promise<Database> {
   const database = await openDatabase({ url });
   try {

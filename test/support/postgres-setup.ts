@@ -1,7 +1,7 @@
 import type { TestProject } from "vitest/node";
 import { startPostgres } from "./postgres.ts";
 
-/** The server for all tests of a run, or why there is none. */
+/** The server for all tests in a run, or why there is none. */
 export type RunningPostgres = { pid: number; port: number } | { error: string };
 
 declare module "vitest" {
@@ -10,7 +10,7 @@ declare module "vitest" {
   }
 }
 
-/** Starts one Postgres for all files of a project: making the files of a server takes seconds of CPU. */
+/** Starts one Postgres for all files in a project, because creating a server's files takes seconds of CPU. */
 export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
   try {
     const { pid, port, stop } = await startPostgres();

@@ -1,11 +1,11 @@
 /*
- * The part of Postgres' wire protocol (version 3) that a proxy needs; see "Message Formats" in its manual. A message is a
- * type of one letter, a 32-bit length that includes itself, and a body; a client's first message has no type.
+ * The part of Postgres' wire protocol (version 3) that a proxy needs; see "Message Formats" in its manual. A message is
+ * a one-letter type, a 32-bit length that includes itself, and a body; a client's first message has no type.
  */
 
 export type WireMessage = { type: string; body: Buffer; bytes: Buffer };
 
-/** Cuts a stream of bytes into messages. */
+/** Splits a stream of bytes into messages. */
 export function createMessageReader(options: { startsUntyped: boolean }) {
   let rest = Buffer.alloc(0);
   let untyped = options.startsUntyped;
@@ -37,7 +37,7 @@ export function zeroTerminated(...texts: string[]): Buffer {
   return Buffer.from(texts.map((text) => `${text}\0`).join(""), "utf8");
 }
 
-/** The first message of a client. */
+/** A client's first message. */
 export function writeStartup(parameters: Record<string, string>): Buffer {
   const version = Buffer.from([0, 3, 0, 0]);
   return writeMessage(
@@ -46,7 +46,7 @@ export function writeStartup(parameters: Record<string, string>): Buffer {
   );
 }
 
-/** The parameters of a client's first message; null when it asks for encryption or a cancellation instead. */
+/** The parameters in a client's first message; null if it asks for encryption or a cancellation instead. */
 export function readStartup({ body }: WireMessage): Record<string, string> | null {
   if (body.readInt32BE(0) !== 0x30000) return null;
   const texts = body.subarray(4).toString("utf8").split("\0");
@@ -55,7 +55,7 @@ export function readStartup({ body }: WireMessage): Record<string, string> | nul
   return parameters;
 }
 
-/** The SQL that a client's message holds: a simple query, or a statement to be parsed under a name. */
+/** The SQL in a client's message: a simple query, or a statement to parse under a name. */
 export function sqlOf({ type, body }: WireMessage): { name: string; sql: string } | null {
   const texts = body.toString("utf8").split("\0");
   if (type === "Q") return { name: "", sql: texts[0] ?? "" };

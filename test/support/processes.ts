@@ -8,7 +8,7 @@ export function descendantsOf(pid: number): number[] {
   return children.flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
-/** Notes what this process starts from now on; the returned function ends that, and gives the command lines. */
+/** Records the processes that this process starts from now on. The returned function ends that; it returns command lines. */
 export function noteStarted(): () => string[][] {
   const children: ChildProcess[] = [];
   const note = (message: unknown) => children.push((message as { process: ChildProcess }).process);
@@ -19,7 +19,7 @@ export function noteStarted(): () => string[][] {
   };
 }
 
-/** The command line of a process; empty when there is no such process. */
+/** The command line of a process; empty if there is no such process. */
 export function commandOf(pid: number): string {
   try {
     return process.platform === "linux"

@@ -15,7 +15,7 @@ import { programs, programsVariable } from "./programs.ts";
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 const cache = join(repository, "node_modules/.cache/test-programs");
 
-/** Files beside the code are still found relative to it. */
+/** Files next to the code are still found relative to it. */
 const keepLocations: Plugin = {
   name: "keep-locations",
   transform: {
@@ -27,7 +27,7 @@ const keepLocations: Plugin = {
   },
 };
 
-/** Returns the folder of the bundled programs, the same for the same sources, so that Node's compile cache can be used. */
+/** Returns the folder of the bundled programs; the same for the same sources, so that Node's compile cache can be used. */
 async function bundlePrograms(): Promise<string> {
   const bundle = await rolldown({
     input: Object.fromEntries(programs.map((path) => [path.replace(/\.ts$/, ""), join(repository, path)])),
@@ -59,7 +59,7 @@ async function bundlePrograms(): Promise<string> {
   return folder;
 }
 
-/** Removes bundles of earlier sources that no run of the last day has used. */
+/** Removes bundles of earlier sources that no run has used in the last day. */
 async function removeUnused(): Promise<void> {
   for (const name of await readdir(cache)) {
     // Another run may be removing it too.
@@ -69,7 +69,7 @@ async function removeUnused(): Promise<void> {
   }
 }
 
-/** Runs once for all projects of a run, and again when files have changed. */
+/** Runs once for all projects in a run, and again when files have changed. */
 export default async function setup(project: TestProject): Promise<void> {
   process.env[programsVariable] ??= await bundlePrograms();
   project.onTestsRerun(async () => {

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The programs that tests start as separate processes, and what those import; paths from the root of the repository. */
+/** The programs that tests start as processes, and the modules that those import; paths from the repository's root. */
 export const programs = [
   "src/cli/bin.ts",
   "src/harness/vitest/global-setup.ts",
@@ -17,10 +17,10 @@ export const programs = [
   "test/support/start-and-wait.ts",
 ] as const;
 
-/** The environment variable with the folder of the bundles that `programs-setup.ts` makes. */
+/** The environment variable with the folder of the bundles from `programs-setup.ts`. */
 export const programsVariable = "X402_TEST_PROGRAMS";
 
-/** The file to run for one of them: its bundle, or the source if there is none. */
+/** The file to run for a program: its bundle, or its source if there is none. */
 export function programFile(program: (typeof programs)[number]): string {
   const folder = process.env[programsVariable];
   return folder === undefined ? `${repository}${program}` : `${folder}/${program.replace(/\.ts$/, ".js")}`;

@@ -1,6 +1,6 @@
 import { type Part, readPart } from "../../src/protocol/wire-values.ts";
 
-/** Reads a value to its end. `malformed` are the places that cannot be read, in their order, each with the problem. */
+/** Reads a value to its end. `malformed` lists the parts that cannot be read, in order, each with the problem. */
 export function readToEnd<T>(
   value: unknown,
   path: string,

@@ -11,7 +11,7 @@ import { type BuiltInNetworkName, type Network, networks } from "../../src/proto
 import { startWatchdog } from "../../src/util/watchdog.ts";
 import { placeContracts } from "./place-contracts.ts";
 
-/** A chain that stands in for a real one, with its USDC, and with what others have done to published addresses. */
+/** A chain that stands in for a real one, with its USDC, and with traces of others at published addresses. */
 export type RealChain = {
   node: LocalNode;
   /** An account that is not part of the harness, and its balance. */
@@ -31,7 +31,7 @@ export async function startRealChain(of: BuiltInNetworkName | Network): Promise<
   const rubbish: Hex = `0x${"66".repeat(32)}`;
   await placeContracts(node, [
     mockToken(usdc),
-    // A contract with the constructor of ours, but other roles, and broken.
+    // A contract with the constructor of ours, but with other roles, and broken.
     { name: "a stranger's contract", address: contract, initCode: planLocalDeployment("mainnet").initCode },
   ]);
   // The real USDC has its own code elsewhere.
@@ -83,5 +83,5 @@ export async function startRealChain(of: BuiltInNetworkName | Network): Promise<
   };
 }
 
-/** Where the proxy of USDC keeps its implementation: keccak256 of `org.zeppelinos.proxy.implementation`. */
+/** The slot in which USDC's proxy keeps its implementation: keccak256 of `org.zeppelinos.proxy.implementation`. */
 const implementationSlot = "0x7050c9e0f4ca769c69bd3a8ef740bc37934f8e2c036e5a723fd8ee048ed3f8c3";

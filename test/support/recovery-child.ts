@@ -1,4 +1,4 @@
-// A service in a separate process, which kills itself at a step of a recovery, or some time after it.
+// A service in a separate process that kills itself at a step of a recovery, or some time after it.
 import { z } from "zod";
 import { createLocalSigner } from "../../src/chain/signing/local-signer.ts";
 import { createLogger } from "../../src/observe/log/logger.ts";

@@ -59,13 +59,13 @@ export type Call = { from: Address; to: Address; data: Hex };
 
 /** A chain, services on it, and other senders who interfere with their payments. Every test has its own wallets. */
 export type RecoveryScene = Omit<Composition, "openDirectory"> & {
-  /** A new directory and new recipients; the database is in the directory, unless another URL is given. */
+  /** Creates a directory and new recipients; the database is in the directory unless another URL is given. */
   openDirectory(databaseUrl?: string): Promise<void>;
   databaseUrl(): string;
   /** The organization's recipient; its rival has another one. */
   recipient(): Address;
   rivalRecipient(): Address;
-  /** Starts a service on the test's database; with the recoverer's key, unless `recovers` is false. */
+  /** Starts a service on the test's database, with the recoverer's key unless `recovers` is false. */
   startService(options?: {
     network?: Partial<NetworkConfig>;
     settleWaitMs?: number;
@@ -73,54 +73,54 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
     wrap?: Wrap;
   }): Promise<Running & { rivalKey: string }>;
   /**
-   * A signed payment; `terms` override parts of it, for example to sign other terms under the same nonce. With `payTo` it is
-   * asked for, and signed, straight to there.
+   * A signed payment; `terms` override parts of it, for example to sign other terms under the same nonce. With `payTo`,
+   * it is requested and signed for a direct payment to that address.
    */
   sign(
     payer: TestPayerName | { address: Address; signer: AuthorizationSigner },
     terms?: Partial<Pick<Authorization, "to" | "value" | "nonce">>,
     payTo?: Address,
   ): Promise<Body>;
-  /** The same by Permit2, of scheme “upto” where there is a maximum, of which settle takes `amount`. */
+  /** Like `sign`, by Permit2. With `max` it uses scheme "upto", and settle takes `amount` of it. */
   signPermit(
     payer: TestPayerName,
     terms?: Partial<Pick<Permit, "to" | "token" | "nonce" | "deadline" | "amount">> & {
       payTo?: Address;
       max?: bigint;
-      /** The token to pay with, USDC by default. */
+      /** The token to pay with; USDC by default. */
       asset?: Asset;
-      /** An approval that is sent along, with the members that are given. */
+      /** An approval to send along, with these members. */
       approval?: Partial<Omit<ApprovalTerms, "asset" | "chainId">>;
-      /** The same as a transaction of the payer's; it approves the very amount unless it says more. */
+      /** An approval by the payer's own transaction, by default for exactly the amount. */
       approvalTransaction?: Partial<TransactionTerms>;
     },
   ): Promise<Body>;
-  /** The call by which anybody can submit the approval that comes with a payment. */
+  /** The call with which anyone can submit the approval that comes with a payment. */
   approvalOf(body: Body): Call;
   /** An account that has nothing to do with payments, and can send transactions. */
   stranger(): Address;
   idOf(body: Body): Hex;
   /** Settles, and waits until the transaction is in the node's pool; mining must be held. */
   settleInPool(running: Running, body: Body): Promise<{ answer: ReturnType<Composition["post"]> }>;
-  /** Settles a payment while others' calls are mined right before our transaction. */
+  /** Settles a payment while other senders' calls are mined right before our transaction. */
   settleBehind(running: Running, body: Body, ...calls: readonly Call[]): ReturnType<Composition["post"]>;
-  /** Sends a call to the node so that it is mined before everything in the pool; does not mine it. */
+  /** Sends a call that will be mined before everything in the pool; does not mine it. */
   sendAhead(call: Call): Promise<Hex>;
-  /** Calls that any other sender can make. */
+  /** Calls that anyone can make. */
   submission(body: Body): Call;
   cancellation(body: Body): Promise<Call>;
-  /** Calls of the owner of the token, and of the contract's pauser and admin. */
+  /** Calls by the token's owner, and by the contract's pauser and admin. */
   ofToken(functionName: "pause" | "unpause"): Call;
   ofPauser(functionName: "pause" | "unpause"): Call;
   ofAdmin(functionName: "grantRole" | "revokeRole", role: string, account: Address): Call;
-  /** The admin's call that sets how much of the token the contract forwards. */
+  /** The admin's call that limits how much of the token the contract forwards. */
   ofAdminLimit(limit: bigint): Call;
   /** Settles, has another sender submit the payment, and waits until the service's forward is in the node's pool. */
   forwardInPool(
     running: Running,
     body: Body,
   ): Promise<{ answer: ReturnType<Composition["post"]>; release(): Promise<void> }>;
-  /** Has a block mined every 100 ms until the returned function is called. */
+  /** Mines a block every 100 ms until the returned function is called. */
   mineSteadily(): () => void;
   /** Mines a call at once. */
   mine(call: Call): Promise<Hex>;
@@ -134,23 +134,23 @@ export type RecoveryScene = Omit<Composition, "openDirectory"> & {
   /** The recovery of a payment in the ledger. */
   recoveryOf(body: Body): Promise<Recovery | null>;
   recovererTransactions(): Promise<number>;
-  /** The token balance of the facilitator contract. */
+  /** The facilitator contract's token balance. */
   stranded(): Promise<bigint>;
-  /** Resolves when each service that runs has gone through all failures several times from now on. */
+  /** Resolves when each running service has gone through all failures several more times. */
   severalRounds(): Promise<void>;
   /** Ends one of the services. */
   end(running: Running): Promise<void>;
   /** The number of transactions in the node's pool. */
   inPool(): Promise<number>;
-  /** Resolves when `count` transactions are there. */
+  /** Resolves when `count` transactions are in the pool. */
   untilInPool(count: number): Promise<void>;
-  /** Repeats the settle until the lease of a dead process has run out; resolves with whether it was a success. */
+  /** Repeats the settle until the lease of a dead process has expired; resolves with true for a success. */
   settleUntilDecided(running: Running, body: Body): Promise<boolean>;
-  /** Forgets the test's database and ends its services. */
+  /** Deletes the test's database and ends its services. */
   clear(): Promise<void>;
 };
 
-/** The body of a settle that takes so much of a payment. */
+/** The body of a settle that takes this amount of a payment. */
 export function takingOf(body: Body, amount: bigint): Body {
   const { paymentRequirements, ...rest } = body;
   return { ...rest, paymentRequirements: { ...paymentRequirements, amount: `${amount}` } };
@@ -160,7 +160,7 @@ export async function composeRecovery(): Promise<RecoveryScene> {
   const composition = await compose();
   const { chain, configuration, balanceOf, post } = composition;
   const { asset, facilitatorContract, network, node } = chain;
-  /** Rounds over the failures that each service has begun. */
+  /** The rounds over the failures that each service has begun. */
   const services = new Map<Service, () => number>();
   const strangers = harnessAccounts.treasury.address;
   let directory = "";

@@ -1,7 +1,7 @@
 import type { Chain } from "../../src/chain/chain.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 
-/** The steps of a recovery, in their order. */
+/** The steps of a recovery, in order. */
 export const recoverySteps = [
   "proven, not queued",
   "queued, not signed",
@@ -14,7 +14,7 @@ export const recoverySteps = [
 
 export type RecoveryStep = (typeof recoverySteps)[number];
 
-/** Wrappers for a service's ledger and chain that call `reached` each time a recovery gets to a step. */
+/** Wrappers for a service's ledger and chain that call `reached` each time a recovery reaches a step. */
 export function watchSteps(reached: (step: RecoveryStep) => void) {
   let stored = false;
   return {

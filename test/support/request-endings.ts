@@ -1,13 +1,13 @@
 import type { RpcExchange, RpcObserver } from "../../src/chain/rpc/endpoint-state.ts";
 
-/** Notes the requests to the endpoints of a network. */
+/** Records the requests to a network's endpoints. */
 export function noteRequests() {
   const exchanges: RpcExchange[] = [];
   const observer: RpcObserver = { exchanged: (exchange) => void exchanges.push(exchange) };
   return {
     exchanges,
     observer,
-    /** How the newest request to each endpoint ended, in the order of the configuration: well, or with which error. */
+    /** How the newest request to each endpoint ended, in the order of the configuration: "well", or with which error. */
     endings(): string[] {
       const newest = new Map(exchanges.map(({ endpoint, error = "well" }) => [endpoint, error]));
       return [...newest].sort(([a], [b]) => Number(a) - Number(b)).map(([, ending]) => ending);

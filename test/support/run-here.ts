@@ -5,8 +5,8 @@ import { childEnvironment } from "./child-environment.ts";
 export type Outcome = { code: number | null; stdout: string; stderr: string };
 
 /**
- * Runs a command of `x402-kit` to its end within this process: starting one takes a test longer than most commands do. Not for
- * what belongs to a process: signals, stdin, what it leaves behind.
+ * Runs a command of `x402-kit` until it ends, within this process: starting a process takes longer than most commands
+ * do. Not for tests about processes: signals, stdin, what is left behind.
  */
 export async function runHere(
   args: readonly string[],
@@ -27,7 +27,7 @@ export async function runHere(
   return { code, stdout, stderr };
 }
 
-/** The options, variables and networks that are named as wrong, in their order. */
+/** The options, variables and networks that are reported as wrong, in order. */
 export function problemsIn(stderr: string): readonly string[] {
   return stderr.match(/(?<=^ {2})\S+(?=: )/gm) ?? [];
 }

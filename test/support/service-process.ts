@@ -9,7 +9,7 @@ import type { AnyBoundary } from "./crash/boundaries.ts";
 import { programFile } from "./programs.ts";
 import type { Body } from "./service.ts";
 
-/** The key of the one organization that the processes know. */
+/** The key of the only organization that the processes know. */
 export const apiKey = `x4k_crash_${"0".repeat(64)}`;
 const headers = { authorization: apiKey };
 
@@ -18,23 +18,23 @@ export type ServiceProcess = {
   child: ChildProcess;
   origin: string;
   settle(body: Body): Promise<JsonResponse>;
-  /** Settles again until the lease of a process that died has run out and there is a decided answer. */
+  /** Settles repeatedly until the lease of a dead process has expired and the answer is final. */
   settleUntilDecided(body: Body): Promise<JsonResponse>;
-  /** Settles, and resolves when the process has killed itself (`dieAt`): its answer, if it gave one before. */
+  /** Settles; resolves when the process has killed itself (`dieAt`), with its answer if it gave one before. */
   settleAndDie(body: Body): Promise<JsonResponse | undefined>;
   get(path: string): Promise<JsonResponse>;
-  /** Ends it as an operator would, and resolves when it has ended. */
+  /** Ends it as an operator would; resolves when it has ended. */
   stop(): Promise<void>;
-  /** Ends it without any warning. */
+  /** Ends it without warning. */
   kill(): Promise<void>;
 };
 
 const running = new Set<ChildProcess>();
 
 /**
- * Starts a service on a database and a chain. With `dieAt` it kills itself at a step of its first settle. Its operator is
- * the harness's, unless other private keys are given. With `drainDelayMs`, SIGTERM ends it as it ends `serve`: it reports
- * that it is not ready, accepts requests for that time, and finishes what is under way.
+ * Starts a service on a database and a chain. With `dieAt` it kills itself at a step of its first settle. Its operator
+ * is the harness's, unless other private keys are given. With `drainDelayMs`, SIGTERM ends it as it ends `serve`: it
+ * reports that it is not ready, accepts requests for that time, and finishes open work.
  */
 export async function startServiceProcess(
   { chain }: Composition,
@@ -53,13 +53,13 @@ export async function startServiceProcess(
     operators?: readonly Hex[];
     rpcUrl?: string | undefined;
     drainDelayMs?: number;
-    /** Nodes refuse larger transactions; the process kills itself when it first sends one of their payments singly. */
+    /** The largest transaction that nodes accept, in bytes. The process kills itself when it first sends a rejected payment alone. */
     takesBytes?: number;
     /** Short by default, so that the leases of a dead process end soon. */
     leaseMs?: number;
     /** The block time in the service's configuration; short by default, so that it polls often. */
     blockTimeMs?: number;
-    /** True if payments use the method that only tests have. */
+    /** True if payments use the payment method that exists only in tests. */
     transferFrom?: boolean;
   } = {},
 ): Promise<ServiceProcess> {
@@ -109,9 +109,9 @@ export async function startServiceProcess(
 }
 
 /**
- * Has a service kill itself at a step of settling a payment, and the next one settle it.
+ * Lets a service kill itself at a step of settling a payment, and has the next one settle it.
  *
- * @returns the next one's answer, and how much its organization's recipient got from both
+ * @returns the next one's answer, and how much the organization's recipient got from both
  */
 export async function settleAfterDeath(
   scene: Composition,
@@ -133,7 +133,7 @@ export async function settleAfterDeath(
   return { answer, received };
 }
 
-/** Ends the processes that a failed test has left. */
+/** Ends the processes that a failed test left running. */
 export function killServiceProcesses(): void {
   for (const child of running) child.kill("SIGKILL");
 }

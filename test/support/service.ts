@@ -13,7 +13,7 @@ import { requestJson } from "../../src/util/http-client.ts";
 import { runningChain } from "./running-chain.ts";
 import { signAs } from "./sign-as.ts";
 
-/** A harness on any free port, quiet unless something breaks. */
+/** A harness on any free port that only logs fatal errors. */
 export function startTestHarness(
   options: Partial<StartOptions> & Pick<StartOptions, "networks">,
 ): Promise<RunningHarness> {
@@ -26,14 +26,14 @@ export function startTestHarness(
   });
 }
 
-/** A second organization, paid at the admin's address on base. Gives its API key. */
+/** Adds a second organization, paid at the admin's address on base. Returns its API key. */
 export async function addRival({ organizations }: RunningHarness): Promise<string> {
   await organizations.create({ id: "org_rival", name: "Rival" });
   await organizations.setRecipient("org_rival", "base", harnessAccounts.admin.address);
   return (await organizations.createKey("org_rival", { scopes: ["verify", "settle"] })).key;
 }
 
-/** The body of a request, as tests take it apart. */
+/** The body of a request, for tests that take it apart. */
 // biome-ignore lint/suspicious/noExplicitAny: tests put invalid values into it on purpose
 export type Body = any;
 
@@ -76,7 +76,7 @@ export async function signedRequest(harness: RunningHarness, order: Order = {}):
 
 export type Answer = { status: number; headers: Record<string, string | string[] | undefined>; body: Body };
 
-/** Posts a body to verify or settle with the local organization's key, or another header. */
+/** Posts a body to verify or settle, by default with the local organization's key. */
 export async function post(
   harness: RunningHarness,
   operation: "verify" | "settle",

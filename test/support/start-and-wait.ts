@@ -1,5 +1,5 @@
-// Started by chains.chain.test.ts as a process of its own: starts two chains, prints the pids of everything it started,
-// and then does what its argument says.
+// Started by chains.chain.test.ts as a separate process: starts two chains, prints the pids of everything it started,
+// then does what its argument says.
 import { resolveFacilitatorContracts } from "../../src/harness/setup/addresses.ts";
 import { startChains } from "../../src/harness/setup/chains.ts";
 
@@ -21,6 +21,6 @@ if (process.argv[2] === "stop on SIGINT") {
   });
 }
 
-// Printed only now that the handler is in place, since the reader may send the signal at once.
+// Printed only now that the handler is in place, because the reader may send the signal at once.
 console.log(JSON.stringify(chains.pids));
 if (process.argv[2] === "stop") await chains.stop();

@@ -4,7 +4,7 @@ import { closeAtOnce, listenOnLoopback } from "../../src/util/node-http.ts";
 /** A JSON-RPC call as it arrived. */
 export type ReceivedCall = { id: number; method: string; params: unknown[] };
 
-/** Answers one HTTP request; the calls are those of its batch. */
+/** Answers one HTTP request; the calls are those in its batch. */
 export type Behaviour = (
   calls: ReceivedCall[],
   response: ServerResponse,
@@ -14,7 +14,7 @@ export type Behaviour = (
 /** An HTTP server that behaves like a node, as the test prescribes. */
 export type StubNode = {
   url: string;
-  /** The batches that arrived, oldest first. */
+  /** The received batches, oldest first. */
   batches: ReceivedCall[][];
   behave(behaviour: Behaviour): void;
   stop(): Promise<void>;

@@ -8,19 +8,19 @@ type Json = Record<string, unknown>;
 
 /** How a shop differs from a good one. */
 export type StubShop = {
-  /** Members of its offer that are others, or undefined. */
+  /** Members that replace those in its offer; undefined removes one. */
   offer?: Json;
   extra?: Json;
-  /** Members of its challenge besides. */
+  /** Additional members of its challenge. */
   challenge?: Json;
   x402Version?: 1 | 2;
-  /** Writes its challenge of version 2 into PAYMENT-REQUIRED; undefined for a 402 without that header. */
+  /** Encodes its version 2 challenge for PAYMENT-REQUIRED; undefined for a 402 without that header. */
   encode?: (challenge: Json) => string | undefined;
   /** True if the challenge is in the body, whatever its version. */
   isInBody?: boolean;
-  /** Headers of every answer; the usual ones by default. */
+  /** Headers of every response; correct CORS headers by default. */
   cors?: Record<string, string>;
-  /** Answers instead; true if it has. */
+  /** Answers instead of the shop; true if it has answered. */
   instead?: ((request: IncomingMessage, response: ServerResponse) => unknown) | undefined;
 };
 
@@ -48,7 +48,7 @@ export function offerOf({ x402Version = 2, offer, extra }: StubShop, url: string
   };
 }
 
-/** Answers every request for /report, however it is spelled, with the 402 of the shop that is given then. */
+/** Answers every request for /report, in any spelling, with the current shop's 402. */
 export function answerAsShop(shopNow: () => StubShop) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<unknown> => {
     const shop = shopNow();
@@ -76,7 +76,7 @@ export function answerAsShop(shopNow: () => StubShop) {
   };
 }
 
-/** A shop without a facilitator: {@link answerAsShop}. */
+/** A shop without a facilitator; see {@link answerAsShop}. */
 export async function startStubShop(shop: StubShop = {}): Promise<LoopbackServer & { url: string }> {
   const server = await listenOnLoopback(answerAsShop(() => shop));
   return { ...server, url: `${server.origin}/report` };

@@ -13,13 +13,13 @@ export type Studio = {
   readonly origin: string;
   payAs(payer: PaymentSpec["payer"], spec?: Partial<PaymentSpec>): ReturnType<typeof pay>;
   get<T>(path: string): Promise<T>;
-  /** The newest first. */
+  /** Newest first. */
   list(): Promise<PaymentSummary[]>;
   detailOf(id: string | undefined): Promise<PaymentDetail>;
 };
 
 /**
- * Registers what starts, resets and ends a studio for the tests of a file. It is there once they run.
+ * Starts, resets and ends a studio for the tests in a file. It is only available while they run.
  *
  * @param startOptions other options of its harness
  */
@@ -51,20 +51,20 @@ export function useStudio(startOptions: () => Promise<Partial<StartOptions>> = a
   return studio;
 }
 
-/** For what the page shows a moment later. */
+/** For content that the page shows a moment later. */
 export const soon = { timeout: 20_000 };
 
-/** The studio in a tab of Chromium, loaded anew for each test, which fails where the page has an error. */
+/** The studio in a Chromium tab, reloaded for each test. A test fails if the page has an error. */
 export type StudioPage = {
   readonly browser: Browser;
   readonly page: Page;
-  /** The errors of the page; a test that expects one takes it out. */
+  /** The errors on the page; a test that expects one removes it. */
   readonly troubles: string[];
   rows(): ReturnType<Page["locator"]>;
   button(name: string | RegExp): ReturnType<Page["getByRole"]>;
-  /** Waits until the page has said this. */
+  /** Waits until the page has shown this message. */
   said(text: string | RegExp): Promise<void>;
-  /** Follows a link of the navigation. */
+  /** Follows a link in the navigation. */
   open(view: "Payments" | "Chains" | "Faults" | "Setup"): Promise<void>;
 };
 

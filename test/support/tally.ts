@@ -5,7 +5,7 @@ export type Findings = {
   lost: string[];
   paidTwice: string[];
   wrongAnswers: string[];
-  /** Successes that were given again after a kill, which is not wrong: docs/decisions/0016-delivery.md. */
+  /** Successes that were returned again after a kill, which is not wrong: docs/decisions/0016-delivery.md. */
   handedOverAgain?: string[];
 };
 

@@ -4,20 +4,20 @@ import { listenOnLoopback } from "../../src/util/node-http.ts";
 
 /** A request that passes through the proxy. */
 export type ProxiedRequest = {
-  /** `POST /v1/settle`. */
+  /** Such as `POST /v1/settle`. */
   line: string;
-  /** Resets its connection on both sides, as after a crash or by a firewall. */
+  /** Resets the connection on both sides, as after a crash or by a firewall. */
   reset(): void;
   /** Resets only the connection to the service, as HAProxy does with idle ones; the next request opens another. */
   resetService(): void;
 };
 
 export type TcpProxyHooks = {
-  /** The first bytes of a request have gone through. */
+  /** Called when the first bytes of a request have gone through. */
   onRequest?: (request: ProxiedRequest) => void;
-  /** The first bytes of its answer have come, and are held back until this returns; `status` is that of HTTP. */
+  /** Called when the response begins to arrive, which is held back until this returns. `status` is the HTTP status. */
   onAnswer?: (request: ProxiedRequest, status: number) => void;
-  /** The whole answer has gone through. */
+  /** Called when the whole response has gone through. */
   onAnswered?: (request: ProxiedRequest, status: number) => void;
 };
 
@@ -27,8 +27,8 @@ const requestLine = /^([A-Z]+ \S+) HTTP\/1\.1\r\n/;
 const statusLine = /^HTTP\/1\.1 (\d{3}) /;
 
 /**
- * A TCP proxy on loopback that passes bytes on unchanged and lets a test cut connections at chosen moments. It parses only
- * where requests and answers begin: HTTP/1.1 without pipelining, as Node's fetch uses it.
+ * A TCP proxy on loopback that passes bytes unchanged and lets a test cut connections at chosen moments. It only parses
+ * the start of requests and responses: HTTP/1.1 without pipelining, as Node's fetch uses it.
  */
 export async function startTcpProxy(target: string, hooks: TcpProxyHooks): Promise<TcpProxy> {
   const { hostname, port } = new URL(target);

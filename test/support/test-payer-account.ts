@@ -23,7 +23,7 @@ const authorizationToSign = z.object({
 });
 
 /**
- * A test payer as a wallet for the public clients, which signs as its kind of account does: a contract wallet by its
+ * A test payer as a wallet for the public clients. It signs as its kind of account does: a contract wallet by its
  * owner, an undeployed one with its deployment wrapped around the signature (ERC-6492).
  */
 export function testPayerAccount(payer: TestPayerName): BuyerAccount {

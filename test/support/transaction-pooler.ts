@@ -13,11 +13,11 @@ import {
 
 export type TransactionPooler = {
   url: string;
-  /** How many transactions went over each of the server's connections. */
+  /** The number of transactions on each connection to the server. */
   transactions(): readonly number[];
   /** Statements that such a pooler does not allow, or that would leak into other sessions. */
   complaints(): readonly string[];
-  /** Ends all connections, of clients and to the server, as a restart does. */
+  /** Ends all connections, to clients and to the server, as a restart does. */
   cut(): void;
   close(): Promise<void>;
 };
@@ -32,16 +32,16 @@ const sessionStatements =
 type ServerConnection = {
   socket: Socket;
   transactions: number;
-  /** Who has this connection for a transaction. */
+  /** The client that uses this connection for a transaction. */
   client: Socket | undefined;
-  /** Called with the server's messages while a client has this connection. */
+  /** Called with the server's messages while a client uses this connection. */
   onMessage: ((message: WireMessage) => void) | undefined;
 };
 
 /**
- * A connection pooler like PgBouncer in transaction mode: many clients share a few connections, and each transaction gets
- * a random one. It resets nothing between transactions. A client and a server's connection that break in a transaction
- * take each other along; the next transaction opens another connection to the server.
+ * A connection pooler like PgBouncer in transaction mode: many clients share a few connections, and each transaction
+ * gets a random one. It resets nothing between transactions. If a client's or a server's connection breaks in a
+ * transaction, the other one ends too; the next transaction opens another connection to the server.
  */
 export async function startTransactionPooler(target: string, size: number): Promise<TransactionPooler> {
   const all = new Set<ServerConnection>();
@@ -93,7 +93,7 @@ export async function startTransactionPooler(target: string, size: number): Prom
     let server: Promise<ServerConnection> | undefined;
     client.on("close", () => {
       clients.delete(client);
-      // Ends the transaction that the client has left open.
+      // Ends the transaction that the client left open.
       server?.then(({ socket }) => socket.destroy()).catch(() => {});
     });
 
@@ -108,7 +108,7 @@ export async function startTransactionPooler(target: string, size: number): Prom
       connection.client = client;
       connection.onMessage = (answer) => {
         client.write(answer.bytes);
-        // ReadyForQuery, idle: the transaction is over.
+        // ReadyForQuery with status idle: the transaction is over.
         if (answer.type === "Z" && answer.body.toString("latin1") === "I") {
           connection.transactions++;
           server = undefined;

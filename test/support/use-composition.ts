@@ -3,12 +3,12 @@ import { type Composition, compose } from "./composition.ts";
 import { composeRecovery, type RecoveryScene } from "./recovery-scene.ts";
 import { killServiceProcesses } from "./service-process.ts";
 
-/** The composition of all tests of a file; each test has a directory of its own, and what it started ends with it. */
+/** The composition for all tests in a file. Each test has its own directory, and whatever it started ends with it. */
 export function useComposition(): Composition {
   return useOne(compose, (composition) => composition.stopAll());
 }
 
-/** The scene of all tests of a file; each test has a database of its own. */
+/** The scene for all tests in a file. Each test has its own database. */
 export function useRecoveryScene(): RecoveryScene {
   return useOne(composeRecovery, (scene) => scene.clear());
 }

@@ -9,21 +9,21 @@ import type { Hex } from "../../src/protocol/hex.ts";
 import { deployContracts, type TestDeployment } from "./deployment.ts";
 import { type Behaviour, forwardingTo, type StubNode, startStubNode } from "./stub-node.ts";
 
-/** A deployment behind a proxy that counts, and a chain that asks the proxy. */
+/** A deployment behind a recording proxy, and a chain that calls the proxy. */
 export type ProxiedDeployment = {
   deployment: TestDeployment;
   proxy: StubNode;
   /** Its endpoint is the proxy. */
   network: NetworkConfig;
   chain: Chain;
-  /** How the proxy behaves when a test begins. */
+  /** The proxy's behavior at the beginning of a test. */
   forward: Behaviour;
   /** The newest block when the test began. */
   startBlock(): bigint;
   sendAsOperator(transaction: Transaction): Promise<Receipt>;
 };
 
-/** The deployment of all tests of a file; each test finds it as it was at first. */
+/** The deployment for all tests in a file; it is restored after each test. */
 export function useProxiedDeployment(): ProxiedDeployment {
   // Filled before the first test.
   const deployment = {} as TestDeployment;

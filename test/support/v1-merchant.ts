@@ -12,8 +12,8 @@ export type V1Offer = {
 };
 
 /**
- * Starts a resource server of protocol v1, which the public packages no longer have. It makes the same calls as the v1
- * middlewares did: verify, prepare the content, settle. A failure is answered with 402 and the reason.
+ * Starts a resource server for protocol v1, which the public packages no longer include. It makes the same calls as the
+ * v1 middlewares did: verify, prepare the content, settle. A failure is answered with 402 and the reason.
  */
 export function startV1Merchant(
   access: FacilitatorAccess,

@@ -10,16 +10,16 @@ import type { X402Version } from "../../src/protocol/requests.ts";
 import { settlementId, wrapErc6492 } from "../../src/protocol/signed-payment.ts";
 import type { Body } from "./service.ts";
 
-/** A way to pay, and where the money goes: through the facilitator contract, or straight to the recipient. */
+/** A way to pay, either through the facilitator contract or directly to the recipient. */
 export type Way = {
   readonly name: string;
   readonly straight: boolean;
   readonly method: "eip3009" | "permit2";
-  /** Of scheme “upto”: whether settle takes some of the maximum, or nothing. */
+  /** For scheme "upto": settle takes some of the maximum, or nothing. */
   readonly takes?: "some" | "nothing";
-  /** Whose payment it is, where it is the first of a payer who has just got the tokens, and no gas. */
+  /** For the first payment of a payer who has just received the tokens, and has no gas money. */
   readonly from?: "new account" | "new wallet";
-  /** By Permit2: the approval that comes along. */
+  /** For Permit2: the approval that comes with the payment. */
   readonly approval?: true | "transaction";
 };
 
@@ -33,7 +33,7 @@ export const movingWays: readonly [Way, ...Way[]] = [
   { name: "upto straight", straight: true, method: "permit2", takes: "some" },
 ];
 
-/** Of scheme “upto”: settle takes nothing, and no transaction is made. */
+/** Scheme "upto" where settle takes nothing, so no transaction is made. */
 export const zeroWay: Way = {
   name: "upto, nothing of it",
   straight: false,
@@ -43,7 +43,7 @@ export const zeroWay: Way = {
 
 export const allWays: readonly [Way, ...Way[]] = [...movingWays, zeroWay];
 
-/** The ways of payers who were never here: each needs more than a payment done for it, in the transaction that settles it. */
+/** The ways of new payers: each needs more than a payment, in the transaction that settles it. */
 export const firstWays: readonly [Way, ...Way[]] = [
   {
     ...{ name: "Permit2 through the contract, with an approval by EIP-2612", straight: false },
@@ -64,20 +64,21 @@ export const firstWays: readonly [Way, ...Way[]] = [
 ];
 
 /**
- * The payer's own transaction comes before the payment, and the sponsor's before that. Not for chains that are reorganized: what
- * drops the approval and keeps the payment has it fail, and nothing is taken (docs/decisions/0040).
+ * The payer's own transaction comes before the payment, and the sponsor's before that. Not for chains with
+ * reorganizations: one that drops the approval but keeps the payment makes it fail, and nothing is taken
+ * (docs/decisions/0040).
  */
 export const approvalFirstWay: Way = {
   ...{ name: "Permit2 through the contract, after an approval by a transaction", straight: false },
   ...{ method: "permit2", from: "new account", approval: "transaction" },
 };
 
-/** A payment to be settled, and what that moves. */
+/** A payment to settle, and what it moves. */
 export type WayPayment = {
   readonly way: Way;
-  /** Of the settle call. */
+  /** The body of the settle call. */
   readonly body: Body;
-  /** Of the verify call: the same, except where less than the maximum is settled. */
+  /** The body of the verify call; the same, unless less than the maximum is settled. */
   readonly verifyBody: Body;
   readonly payer: Address;
   /** The amount for the recipient, in the asset's smallest unit. */
@@ -85,7 +86,7 @@ export type WayPayment = {
   readonly id: Hex;
 };
 
-/** A payer for the first payment in a way, which has twice the value to pay, and no gas. */
+/** Creates a payer for the first payment in a way, with twice the amount to pay, and no gas money. */
 export async function newPayer(
   { from }: Pick<Way, "from">,
   { chain, value }: { chain: HarnessChain; value: bigint },
@@ -97,7 +98,7 @@ export async function newPayer(
   return wallet ?? key;
 }
 
-/** A wallet that nobody has deployed: what it signs deploys it (ERC-6492). */
+/** A wallet that is not deployed yet: its signatures deploy it (ERC-6492). */
 function walletToCome(key: Hex): PayerSigner {
   const owner: PayerSigner = privateKeyToAccount(key);
   const initCode = walletInitCode(owner.address);
@@ -110,10 +111,10 @@ function walletToCome(key: Hex): PayerSigner {
 }
 
 /**
- * Signs a payment of some value in one of the ways. Of scheme “upto” the maximum is twice the value, or the value where nothing
- * is taken.
+ * Signs a payment in one of the ways. For scheme "upto" the maximum is twice the value, or the value if nothing is
+ * taken.
  *
- * @param payer by default a new one where the way asks for that, else the test payer `funded`, who has approved Permit2
+ * @param payer by default a new one if the way needs that, otherwise the test payer `funded`, who has approved Permit2
  */
 export async function signInWay(
   way: Way,
@@ -127,12 +128,12 @@ export async function signInWay(
     validForSeconds,
   }: {
     chain: HarnessChain;
-    /** The facilitator contract, where it is not the harness's. */
+    /** The facilitator contract, if it is not the harness's. */
     contract?: Address;
     recipient?: Address;
     payer?: Payer;
     value: bigint;
-    /** Of payments by EIP-3009. */
+    /** For payments by EIP-3009. */
     x402Version?: X402Version;
     validForSeconds?: number;
   },

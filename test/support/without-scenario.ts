@@ -1,8 +1,8 @@
 import type { Situation } from "../../src/protocol/catalogue.ts";
 
 /**
- * What no request and no fault of the table leads to: each needs half an hour, another token, an account without gas money, or a
- * chain that is half there.
+ * Situations that no request and no fault in the table leads to: each needs half an hour, another token, an account
+ * without gas money, or a chain that is only partly there.
  */
 export const withoutScenario: readonly Situation[] = [
   "approval_gas_missing",

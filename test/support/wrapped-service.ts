@@ -3,10 +3,10 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createService, type Service } from "../../src/service/service.ts";
 import { openParts, type ServiceOptions } from "../../src/service/service-parts.ts";
 
-/** A test's wrappers around the ledger or the chains of a service. */
+/** A test's wrappers around a service's ledger or chains. */
 export type Wrap = { ledger?(ledger: Ledger): Ledger; chain?(chain: Chain): Chain };
 
-/** The service as in production, with the test's wrappers around its ledger and chains. */
+/** Creates the service as in production, with the test's wrappers around its ledger and chains. */
 export function createWrappedService(wrap: Wrap | undefined, options: ServiceOptions): Promise<Service> {
   const { ledger, chains, ...others } = openParts(options);
   const wrapChain = (chain: Chain) => wrap?.chain?.(chain) ?? chain;

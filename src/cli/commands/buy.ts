@@ -45,10 +45,10 @@ import { askThere } from "./look-up.ts";
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
 
-/** As the buyers of `x402-kit init`: until it expires, whoever has the payment can take it. */
+/** The same limit as in the buyers of `x402-kit init`: until a payment expires, whoever has it can submit it. */
 const longestValidity = 600;
 
-/** The maximum price on a live chain if no limit is given, in whole tokens. */
+/** The highest price on a live chain if no limit is given, in whole tokens. */
 const usualMost = readPrice("0.1");
 
 /** A shop settles before it answers a payment, which takes its facilitator up to 80 s. */
@@ -122,16 +122,16 @@ export const buy = defineCommand({
       return challenge === undefined ? [] : readOffers(challenge, place.networks);
     });
     const possible = offers.filter((one) => network === undefined || one.network.name === network);
-    // A channel holds more than the price, and is only of use to a buyer that comes again.
+    // A channel holds more than the price, and is only useful to a buyer that comes back.
     story.offer = possible.find(({ scheme }) => !live || !keepsChannels(scheme));
     if (story.offer === undefined)
       return report(story, possible.length > 0 ? "needs-channel" : "nothing-payable");
     const { offer } = story;
     const isUnsafe = ofReading.some(isCause) || ofShop.some(({ isMinor }) => !isMinor);
-    // Of an unknown token a limit in whole tokens means nothing: on a live chain it is not paid.
+    // A limit in whole tokens is meaningless for an unknown token, which is therefore never paid on a live chain.
     const limit = (max ?? (live ? usualMost : undefined))?.(unitsOf(offer.asset), false);
     if (limit !== undefined && offer.value > limit) return report(story, "too-dear");
-    // With other people's chains, an offer in which something is wrong is not paid.
+    // On a live chain, an offer with a mistake is not paid.
     const isKnown = sameAddress(offer.asset.address, offer.network.asset.address);
     if (live && (isUnsafe || !isKnown)) return report(story, "not-safe");
     if (values["dry-run"]) return report(story, "dry-run");
@@ -155,7 +155,7 @@ export const buy = defineCommand({
       header = headerOf(offer.x402Version, payload);
       story.signed = { payer: buyer, validUntil: now + BigInt(validForSeconds), now, header };
       const headersOfPayment = { ...type, [header.name]: header.value };
-      // No answer says nothing of the payment.
+      // Without a response, the payment's outcome is unknown.
       answer = await askShop(shop, {
         ...request,
         headers: headersOfPayment,
@@ -206,7 +206,7 @@ type Place = {
   networks: readonly PayableNetwork[];
   context: Deployment;
   signer(): KeySigner;
-  /** The channels of a payer, for scheme “batch-settlement”. */
+  /** The channels of a payer, for scheme "batch-settlement". */
   channelsOf?(signer: KeySigner): LocalChannels;
   /** Unix seconds. */
   now(network: NetworkName): Promise<bigint>;
@@ -217,7 +217,7 @@ type PayableNetwork = Pick<Network, "name" | "caip2" | "chainId"> & {
   tokens?: Readonly<Record<string, Asset>> | undefined;
 };
 
-/** @throws {KitError} when no `up` runs there, or the shop is on another machine, whose chains are others */
+/** @throws {KitError} if no `up` runs there, or the shop is on another machine, which has other chains */
 async function localPlace(url: string, shop: string, payer: TestPayerName): Promise<Place> {
   const { host, hostname } = new URL(shop);
   // Names without a dot are those of containers.
@@ -256,11 +256,11 @@ function livePlace({ all }: NetworkRegistry, key: Hex | undefined): Place {
 
 const readable = ({ headers, text }: HttpAnswer) => ({ headers: new Headers(headers), body: text });
 
-/** What has happened so far. */
+/** Everything that has happened so far. */
 type Story = {
   shop: string;
   first: HttpAnswer;
-  /** The URL of the `up` whose chains are paid on; undefined on a live chain. */
+  /** The URL of the `up` whose chains are used; undefined on a live chain. */
   up: string | undefined;
   findings: (Finding & { isMinor?: boolean })[];
   offer?: Offer<PayableNetwork> | undefined;
@@ -268,7 +268,7 @@ type Story = {
   answer?: HttpAnswer;
   tookMs?: number;
   receipt?: unknown;
-  /** What the facilitator knows of it. */
+  /** What the facilitator knows about the payment. */
   there?: Awaited<ReturnType<typeof askThere>>;
 };
 
@@ -303,7 +303,7 @@ function report(story: Story, result: keyof typeof results): Outcome {
   const isDone = result === "bought" || result === "dry-run";
   const price = offer && formatAmount(offer.value, unitsOf(offer.asset));
   const until = signed && formatMoment(signed.validUntil, signed.now);
-  // Whoever has the payment can take it until it expires: it is shown only where it may have to be sent again.
+  // Whoever has the payment can submit it until it expires, so it is only shown if it may have to be sent again.
   const again =
     signed && result === "unclear"
       ? [`again    curl -H '${signed.header.name}: ${signed.header.value}' ${inShell(shop)}`]
@@ -340,7 +340,7 @@ function report(story: Story, result: keyof typeof results): Outcome {
   };
 }
 
-/** A shop that asks for no payment sells nothing there, or gives it away. */
+/** The outcome if a shop does not ask for payment. */
 function notAsked(shop: string, { status, text, headers }: HttpAnswer): Outcome {
   const to = headers.location === undefined ? "" : `, and leads to ${headers.location}`;
   const body = text.slice(0, shownBody);

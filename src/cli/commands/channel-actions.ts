@@ -35,9 +35,7 @@ import {
 } from "../kit/command.ts";
 import { readInputFile } from "../kit/files.ts";
 
-/*
- * Shops act on their channels here, through a running service, which judges each request and sends the transaction.
- */
+/* The actions of shops on their channels, through a running service, which checks each request and sends the transaction. */
 
 const serviceOptions = {
   url: { ...urlOption, describe: "where the facilitator is" },
@@ -49,7 +47,7 @@ const storageExample = "./channels";
 
 type Service = { url: string; "api-key"?: string | undefined };
 
-/** The answer to one request, and what it was about. A request is `undecided` if no answer says what became of it. */
+/** The response to one request, and its subject. `undecided` means that no response tells its outcome. */
 type Result = {
   network: string;
   receiver: string;
@@ -58,7 +56,7 @@ type Result = {
   answer: unknown;
 };
 
-/** Reads the answer to a settle. 4xx and 5xx decide nothing, whatever their body says. */
+/** Reads the response to a settle. A 4xx or 5xx decides nothing, whatever its body says. */
 function readAnswer({ status, body }: JsonResponse): Pick<Result, "result" | "answer"> {
   const { success, transaction } = membersOf(body);
   const isDone = status === 200 && success === true && isBytes32(transaction);
@@ -67,9 +65,9 @@ function readAnswer({ status, body }: JsonResponse): Pick<Result, "result" | "an
 }
 
 /**
- * Requires that something answers at the URL before a request that may wait minutes for its settlement.
+ * Requires that something answers at the URL, before a request that may wait minutes for its settlement.
  *
- * @throws {KitError} when nothing does: then nothing was sent
+ * @throws {KitError} if nothing does; nothing was sent then
  */
 async function requireAnswering({ url }: Service): Promise<void> {
   await sendHttp(`${url}/v1/supported`).catch((failure: unknown) => {
@@ -83,14 +81,14 @@ function ask(service: Service, operation: Operation, body: Record<string, unknow
   return postPayment(access, operation, body);
 }
 
-/** The result of a settle that was sent and not answered. It may have been done. */
+/** The result of a settle request without a response. It may have been executed. */
 function unanswered(error: unknown): Pick<Result, "result" | "answer"> {
   if (!(error instanceof KitError)) throw error;
   const detail = "It may have been done. Run the same command again: nothing is paid twice";
   return { result: "undecided", answer: { title: error.message, detail } };
 }
 
-/** Tells what the service has answered: in the exit code, too. */
+/** Reports the service's responses; the exit code is 0 only if all requests succeeded. */
 function report(results: readonly Result[]): Outcome {
   const rows = results.map(({ network, receiver, channels, result, answer }) => {
     const { transaction, amount, errorReason, errorMessage, title, detail } = membersOf(answer);
@@ -105,7 +103,7 @@ function report(results: readonly Result[]): Outcome {
   };
 }
 
-/** The files of a storage: the given one, or those of a folder, which the public package puts into `server`. */
+/** The files of a storage: the given file, or those in a folder and its subfolders (the public package uses `server`). */
 function filesOf(path: string): string[] {
   try {
     if (!statSync(path).isDirectory()) return [path];
@@ -118,17 +116,17 @@ function filesOf(path: string): string[] {
   }
 }
 
-/** A file that could not be taken for a channel, although it is named like one. */
+/** A file that could not be read as a channel although it is named like one. */
 type Skipped = { file: string; why: string };
 
-/** A channel's file is some hundred bytes long. */
+/** Far more than a channel's file has, which is a few hundred bytes. */
 const mostRead = 1_048_576;
 
-/** @throws {KitError} when there is no channel in it */
+/** @throws {KitError} if it contains no channel */
 async function readStorage(path: string, networks: Parameters<typeof readStoredChannel>[1]) {
   const channels: StoredChannel[] = [];
   const skipped: Skipped[] = [];
-  // One after the other: a shop may have more channels than a process may have open files.
+  // One at a time: a shop may have more channels than a process may have open files.
   for (const file of filesOf(path)) {
     const text = await readInputFile(file, { most: mostRead, what: "a channel" }).catch((error: unknown) => {
       if (error instanceof KitError) skipped.push({ file, why: error.message });
@@ -182,7 +180,7 @@ export const channelsClaim = defineCommand({
         ? { json: { results }, text: "All that was charged is claimed already.", code: 0 }
         : report(results);
     if (skipped.length === 0) return told;
-    // Such a file may be a channel's, which is not claimed then.
+    // A skipped file may be a channel, which then stays unclaimed.
     const named = skipped.map(({ file, why }) => `${file} was passed over: ${why}`);
     return { json: { results, skipped }, text: [told.text, ...named].join("\n"), code: 1 };
   },

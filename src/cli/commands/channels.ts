@@ -71,7 +71,7 @@ export const channelsShow = defineCommand({
     }),
 });
 
-/** A channel as operators see it: amounts are what the service has moved, in the token's smallest unit; times are UTC. */
+/** A channel for operators: amounts are those the service has moved, in the token's smallest unit; times are UTC. */
 function asRecord({ withdrawal, ...channel }: KnownChannel) {
   const { id, network, organizationId, payer, receiver, asset, openedAt, deposited, claimed, refunded } =
     channel;

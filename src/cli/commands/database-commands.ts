@@ -13,7 +13,7 @@ import { findUnlistedContracts, openAsIs, refuseStranding } from "../../service/
 import { defineCommand, flag, option, textOption } from "../kit/command.ts";
 import { usesDatabase, usingDatabase, withDatabase } from "../kit/with-database.ts";
 
-/** Settlements that are younger stay: blocks may be replaced, and shops reconcile. */
+/** The minimum age for archiving: the blocks of younger settlements may be replaced, and shops still reconcile them. */
 const fewestDays = 7;
 
 export const settlementsArchive = defineCommand({
@@ -81,7 +81,7 @@ export const migrateCommand = defineCommand({
     return {
       json: { applied: !dryRun, migrations, contractsNeeded: needs },
       text: lines.join("\n"),
-      // The same would be refused without the flag.
+      // Without the flag, the migration would be refused.
       code: dryRun && migrations.length > 0 && needs.length > 0 && isOfService ? 1 : 0,
     };
   },
@@ -97,7 +97,7 @@ async function apply(url: string): Promise<readonly MigrationSummary[]> {
 }
 
 async function findPending(url: string): Promise<readonly MigrationSummary[]> {
-  // A file that does not exist would be made by opening it; all that is known of it is that it is empty.
+  // Opening a missing file would create it, so an empty database takes its place.
   const state = await openAsIs(url);
   if (state.kind === "ready") {
     await state.db.destroy();

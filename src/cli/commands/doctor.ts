@@ -45,7 +45,7 @@ export const doctor = defineCommand({
   },
 });
 
-/** The checked parts: `configuration`, `database`, and each network. Printed as JSON unchanged. */
+/** A checked part: `configuration`, `database`, or a network. Printed unchanged as JSON. */
 type Part = { name: string; checks: readonly Check[] };
 
 /** Compares the configuration with the chains and the database it names. Changes nothing. */
@@ -110,7 +110,7 @@ async function examine(
   }
 }
 
-/** Checks whether the API keys were made with the pepper. */
+/** Checks that the API keys were made with this pepper. */
 async function checkPepper(db: Database | undefined, pepper: string): Promise<readonly Check[]> {
   const state = db && (await createOrganizations({ db, pepper, now: Date.now }).checkPepper());
   if (state !== "wrong") return [];
@@ -125,7 +125,7 @@ const words: Readonly<Record<CheckStatus, string>> = {
   skipped: "-",
 };
 
-/** A line for each check, and below what is not as it should be, what to do about it. */
+/** One line per check, with advice below those that did not pass. */
 function renderParts(parts: readonly Part[], safe: boolean): string {
   const checks = parts.flatMap((part) => part.checks);
   const width = Math.max(...checks.map(({ name }) => name.length));
@@ -135,7 +135,7 @@ function renderParts(parts: readonly Part[], safe: boolean): string {
     const first = `  ${words[status].padEnd(4)}  ${name.padEnd(width)}  ${detail}`;
     return status === "ok" || advice === undefined ? [first] : [first, `${indent}→ ${advice}`];
   };
-  // Names and details may hold what nodes wrote, which must not look like a check of its own.
+  // Names and details may contain text from nodes, which must not look like a check of its own.
   const blocks = parts.map(({ name, checks }) =>
     [name, ...checks.flatMap(lines)].map(escapeControls).join("\n"),
   );
@@ -143,7 +143,7 @@ function renderParts(parts: readonly Part[], safe: boolean): string {
   const verdict = safe
     ? `All is well: serve may be started.${warnings}`
     : `${count("failed")} of ${plural(checks.length - count("skipped"), "check")} failed: serve would not be safe.${warnings}`;
-  // Where the configuration cannot be read, nothing else was looked at.
+  // If the configuration cannot be read, nothing else was checked.
   const advice = parts.length === 1 ? [adviseOnSetUp()] : [];
   return [...blocks, [verdict, ...advice].join("\n")].join("\n\n");
 }

@@ -29,7 +29,7 @@ import { readInputFile, readText } from "../kit/files.ts";
 import { explanationAt, withLink } from "../kit/payment-line.ts";
 import { askThere } from "./look-up.ts";
 
-/** Longer than any payment, shorter than what would be read by mistake. */
+/** Longer than any payment, but short enough to stop at a file named by mistake. */
 const mostBytes = 1_048_576;
 
 export const explainCommand = defineCommand({
@@ -68,7 +68,7 @@ export const explainCommand = defineCommand({
   async run({ what, url, shop, token, at, "pay-to": payTo, ...contracts }, { networks }) {
     const ofShop = /^https?:\/\//i.test(what) ? readHttpUrl(what) : shop;
     const asked = ofShop === undefined ? undefined : await askChallenge(ofShop);
-    // Public facilitators have no contract: a shop on another machine is probably theirs.
+    // Public facilitators have no contract, and a shop on another machine probably uses one.
     const usualPayTo = ofShop === undefined || isLoopbackUrl(ofShop) ? undefined : ("any" as const);
     const given = ofShop === shop ? await readWhat(what) : "";
     const { input } = readInput(given);
@@ -102,7 +102,7 @@ export const explainCommand = defineCommand({
         ? { kind: "challenge" as const, says: undefined, findings: explainShop(asked, what, context) }
         : explainPayment(given, { shop: asked, seen: there === undefined ? null : there.seen }, context);
     const names = new Set<string>(findings.map(({ mistake }) => mistake));
-    // Who lacks ten billion dollars is not to be given them.
+    // If the amount is off by decimals, the advice to fund the payer would be wrong.
     if (names.has("amount-off-by-decimals")) names.add("insufficient_funds");
     const more = (there?.explanations ?? []).filter(({ mistake }) => !names.has(mistake));
     const named = namesIn(input, networks);
@@ -133,7 +133,7 @@ export const explainCommand = defineCommand({
   },
 });
 
-/** What is wrong with a text, as it is and for a shop. `seen`: undefined if a service that was asked has not seen the payment. */
+/** Explains a text on its own and against a shop's offers. `seen`: undefined if a service that was asked never saw it. */
 function explainPayment(
   given: string,
   { shop, seen }: { shop: ShopAnswer | undefined; seen: unknown },
@@ -164,9 +164,9 @@ function explainPayment(
 }
 
 /**
- * The 402 of a shop.
+ * Requests a shop's 402.
  *
- * @throws {KitError} when it gives none
+ * @throws {KitError} if the shop answers with another status
  */
 async function askChallenge(url: string): Promise<ShopAnswer> {
   const { status, headers, text } = await askShop(url, { maxBytes: mostBytes });
@@ -178,7 +178,7 @@ async function askChallenge(url: string): Promise<ShopAnswer> {
 
 const fromStdin = "To read stdin, give - as the text: … | x402-kit explain -";
 
-/** The text itself, or what the file of that name or stdin holds. */
+/** The text itself, or the content of the named file or of stdin. */
 async function readWhat(what: string): Promise<string> {
   const limit = { most: mostBytes, what: "any payment" };
   const found =
@@ -208,7 +208,7 @@ async function readIfFile(path: string, limit: { most: number; what: string }): 
     await stat(path);
   } catch (cause) {
     const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
-    // A name that cannot be one is the text itself.
+    // Text that cannot be a file name is the input itself.
     if (code === "ENOENT" && !path.endsWith(".json")) return undefined;
     if (code === "ENAMETOOLONG" || code === "ENOTDIR" || code === "ERR_INVALID_ARG_VALUE") return undefined;
     throw new KitError(`${path} cannot be read`, { cause });

@@ -68,7 +68,7 @@ export const fault = defineCommand({
       ...fields,
       network,
       retryAfterSeconds,
-      // A flag that is not given says nothing; as a field it would be one too many for most kinds.
+      // A flag that is not given is left out; as a field, even `false` would be refused for most kinds.
       ...(disguised && { disguised }),
     });
     const running = await findHarness(url);
@@ -88,14 +88,14 @@ export const fault = defineCommand({
   },
 });
 
-/** Besides kinds, users often type a command that ends a fault, so the error names that command. */
+/** Users often type `clear` or `list` here, so the error names the right command. */
 function readKind(text: string): FaultKind {
   if (text === "clear" || text === "list")
     throw new InvalidValue(`is no kind; it is ${self} fault ${text}, without a network`);
   return readOneOf<FaultKind>(faultKinds)(text);
 }
 
-/** @throws ConfigurationError that names the options instead of the fields. */
+/** @throws ConfigurationError that names the options instead of the fields */
 function readOrder(names: readonly string[], fields: Record<string, unknown>): FaultSpec {
   try {
     return readFaultSpec(
@@ -115,7 +115,7 @@ function readOrder(names: readonly string[], fields: Record<string, unknown>): F
   }
 }
 
-/** Leaves a text that is not a number unchanged: the schema reports it together with all other problems. */
+/** Leaves text that is not a number unchanged, so that the schema reports it together with all other problems. */
 function number(field: string, placeholder: string) {
   const read = (text: string) => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
   return option(placeholder, describeField(field), { read, example: examples[field] ?? "" });

@@ -61,7 +61,7 @@ export const init = defineCommand({
   },
 });
 
-/** Lines that a file which was not overwritten may lack. */
+/** The lines to add to a file that was not overwritten. */
 function whatToAdd(
   { path, text }: Written,
   { framework, typescript }: { framework: Framework; typescript: boolean },
@@ -82,7 +82,7 @@ function whatToAdd(
   ];
 }
 
-/** The commands to run next: with a package.json of its own by the scripts that it has. */
+/** The commands to run next. They use the scripts in package.json if it is the generated one. */
 function nextCommands(folder: string, left: readonly Written[], typescript: boolean): readonly string[] {
   const enter = entering(folder);
   return isOwnManifest(left)
@@ -90,5 +90,5 @@ function nextCommands(folder: string, left: readonly Written[], typescript: bool
     : [`${enter}npx vitest run shop.test.${typescript ? "ts" : "js"}`];
 }
 
-/** Returns true if the package.json is the one that was written. */
+/** Returns true if package.json is the generated one. */
 const isOwnManifest = (left: readonly Written[]) => left.every(({ path }) => path !== "package.json");

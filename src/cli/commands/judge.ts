@@ -36,10 +36,10 @@ import { reportOptions, requireReportFiles, writeReport } from "../kit/report.ts
 
 const [usualWay = ""] = payableNames;
 
-/** A shop that takes longer, in seconds, shows no more of a client. */
+/** The longest default delay of the slow shop, in seconds; a longer one would reveal nothing more about a client. */
 const mostSlow = 12;
 
-/** The options that both judges have; what differs is in their words. */
+/** The options of both judges, with the texts that differ. */
 function commonOptions(own: { cases: readonly { name: string }[]; ways: string; timeout: string }) {
   return {
     network: option("NAMES", "on these networks, separated by commas, one after the other", {
@@ -103,7 +103,7 @@ export const judgeClientCommand = defineCommand({
     const ofV2 = ways.filter((way) => !payableNamed(way).versions.includes(1));
     return [
       ...checkStudio(studio, network),
-      // Each way has chains of its own, which end before the next.
+      // Each payment method has its own chains, which are closed before the next one starts.
       ...(studio === true && ways.length > 1
         ? [{ name: "--studio", problem: "goes with one payment method", example: `--ways ${ways[0]}` }]
         : []),
@@ -139,7 +139,7 @@ export const judgeClientCommand = defineCommand({
   },
 });
 
-/** How long a transfer may come after the goods: for shops that settle once they have answered. */
+/** How long a transfer may come after the goods, for shops that settle after they have answered. */
 const lateMs = 5_000;
 
 export const judgeShopCommand = defineCommand({
@@ -234,9 +234,9 @@ type JudgeValues = Parameters<typeof writeReport>[1] & {
 type Findings = readonly Finding<PurchaseFacts>[];
 
 /**
- * Runs the cases and reports what was found; with `--studio`, before the chains end, at Ctrl-C.
+ * Runs the cases and reports the findings. With `--studio`, it reports before the chains end, and ends them on Ctrl-C.
  *
- * @throws what kept the program from being judged, once the reports say so
+ * @throws the error that kept the program from being judged, after reporting it
  */
 async function runAndReport(
   values: JudgeValues,
@@ -274,7 +274,7 @@ function readPath(text: string): string {
   return text;
 }
 
-/** The cases of these names, after the first, which always runs: if it fails, the others say nothing. */
+/** The cases with these names, plus the first, which always runs: if it fails, the others say nothing. */
 function withFirst<C extends { name: string }>(all: readonly C[], names: readonly string[] | undefined): C[] {
   const chosen = chooseCases(all, names);
   return all.filter((tested, index) => index === 0 || chosen.includes(tested));

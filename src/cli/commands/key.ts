@@ -28,7 +28,7 @@ const keyOption = option("ID", "the key's id: the middle part of x4k_<id>_<secre
 });
 
 function readKeyId(text: string): string {
-  // A secret is about to stand in a shell's history.
+  // The whole key contains the secret, which must not get into a shell's history.
   if (/^x4k_/.test(text)) {
     throw new InvalidValue("is a whole key; its id is the part in the middle, and no secret");
   }
@@ -98,7 +98,7 @@ export const keyRotate = defineCommand({
 });
 
 export const keyRevoke = defineCommand({
-  // Without the pepper: to end a key that has leaked must not wait for the person who knows where the pepper is kept.
+  // Needs no pepper: revoking a leaked key must not wait for the person who knows where the pepper is kept.
   ...usesDatabase,
   options: { id: keyOption, actor: actorOption },
 
@@ -157,7 +157,7 @@ export function describeKeys(keys: readonly KeyRecord[]): string {
   return renderTable(["id", "state", "scopes", "created", "expires", "replaced by"], rows);
 }
 
-/** A new key, and what a person does with it. */
+/** Describes a new key for a person. */
 function describeIssued(title: string, key: string): string {
   return `${title}\n\n  ${key}\n\nIt is shown this once. Keep it where secrets are kept.`;
 }

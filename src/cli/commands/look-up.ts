@@ -18,12 +18,12 @@ import { settlementId } from "../../protocol/signed-payment.ts";
 import { formatAmount, knownToken, type TokenUnits, unitsOf } from "../../protocol/token-units.ts";
 import { createPaymentReader, type PaymentReader } from "../kit/read-payments.ts";
 
-/** The id of the settlement of a payment, in a token. */
+/** The settlement id of a payment in a token. */
 export function idOf({ network, payer, nonce, nonceSpace }: NamedPayment, asset: Address): Hex {
   return settlementId(network.chainId, nonceSpace ?? asset, payer, nonce);
 }
 
-/** A payment as a running service has seen it. A header of version 1 does not name its token: all of them are tried. */
+/** Finds a payment in a running service. A version 1 header does not name its token, so all of them are tried. */
 export async function findPayment(
   reader: PaymentReader,
   payment: NamedPayment,
@@ -44,34 +44,34 @@ export async function findPayment(
   return listed && reader.find(listed.id);
 }
 
-/** The payment that was asked for last; undefined where none was. */
+/** The most recently requested payment; undefined if there is none. */
 export async function findLastAsked(reader: PaymentReader): Promise<PaymentSummary | undefined> {
   const [last] = (await reader.list(mostListed)).toSorted((a, b) => lastAskedAt(b) - lastAskedAt(a));
   return last;
 }
 
-/** In unix milliseconds. What becomes of a payment on its chain, after its answer, counts for nothing. */
+/** When a payment was last requested, in Unix milliseconds. Later events on its chain do not count. */
 export function lastAskedAt({ verify, settle, shop, lastSeenAt }: PaymentSummary): number {
   const asked = [verify, settle, shop].flatMap((view) => view ?? []);
-  // One that is under way has no time, and what no route answers neither verify nor settle.
+  // An open request has no time, and a request without a route has neither verify nor settle.
   return asked.length === 0 ? lastSeenAt : Math.max(...asked.map(({ at }) => at ?? lastSeenAt));
 }
 
-/** A payment as the service at a URL knows it, with its problems. */
+/** A payment as the service at a URL knows it, with explanations. */
 type There = {
   seen: PaymentDetail | undefined;
   explanations: readonly RefusalExplanation[];
-  /** The state of its chain, as found there. */
+  /** How much was learned from its chain. */
   known: KnownOfChain;
-  /** A sentence. */
+  /** A sentence about the payment. */
   told: string;
 };
 
 /**
- * Asks a running service what it did about a payment, and its chain how the authorization was used or, where it is
- * unused, whether the payer can pay.
+ * Asks a running service about a payment, and its chain how the authorization was used or, if it is unused, if the
+ * payer can pay.
  *
- * @throws KitError when no payments can be read there
+ * @throws KitError if no payments can be read there
  */
 export async function askThere({
   url,
@@ -86,7 +86,7 @@ export async function askThere({
 }): Promise<There> {
   const reader = createPaymentReader(url, token);
   if (payment === undefined) {
-    // Nothing is said of a URL that was not asked.
+    // Makes sure that payments can be read at the URL before it is mentioned.
     await reader.list(1);
     const told = `At ${url}: nothing was looked up, since this names no authorization.`;
     return { seen: undefined, explanations: [], known: "nothing", told };
@@ -105,7 +105,7 @@ export async function askThere({
   const used = explainUse(use ?? undefined, seen?.token ?? null, own);
   const explanations = seen?.explanations ?? [];
   const isTold = explanations.some(({ at }) => at === "authorization.nonce");
-  // What was found of its use says all that the chain has to say.
+  // If the authorization was used, the payer's state does not matter.
   const state = use === null ? await askState(url, named) : undefined;
   const ofState = state === undefined ? [] : explainState(state, payment, asset);
   const seenMistakes = new Set(explanations.map(({ mistake }) => mistake));
@@ -127,13 +127,13 @@ export async function askThere({
   };
 }
 
-/** Returns true if the facilitator contract used the authorization: by its ledger, or by the transaction. */
+/** Returns true if the facilitator contract used the authorization, according to the ledger or the transaction. */
 function isThrough(contract: string, use: SettledHere | PaymentUse): boolean {
   return "settledAt" in use || (use.to !== null && sameAddress(use.to, contract));
 }
 
 function whatWasSeen(seen: PaymentDetail | undefined): string {
-  // A payment that its shop refused is known there, too.
+  // A payment that its shop refused is also known there, without verify or settle.
   if (!seen?.verify && !seen?.settle) return "no verify or settle of this payment was seen";
   const ends = (["verify", "settle"] as const).flatMap((operation) => {
     const view = seen[operation];
@@ -144,7 +144,7 @@ function whatWasSeen(seen: PaymentDetail | undefined): string {
   return `${ends.join(", ")}${seen.transaction === null ? "" : `, transaction ${seen.transaction}`}`;
 }
 
-/** The obstacles to a payment by the state of its chain, in the words of the refusals that it would lead to. */
+/** Explains the obstacles to a payment in its chain's state as the refusals that they would cause. */
 export function explainState(
   state: PayerState,
   { network, payer, value = 0n, nonceSpace }: NamedPayment,

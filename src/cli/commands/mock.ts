@@ -71,7 +71,7 @@ export const mock = defineCommand({
   },
 });
 
-/** Scenarios by their names, each found before anything starts. */
+/** Reads scenario names; each must exist before anything starts. */
 function readScenarios(text: string): readonly ScenarioName[] {
   return text.split(",").map((name) => {
     try {
@@ -91,7 +91,7 @@ function readTime(text: string): Date {
   return time;
 }
 
-/** Suggested first scenarios: the outcomes that clients most often handle wrongly. */
+/** Suggested scenarios to begin with: the outcomes that clients most often handle wrongly. */
 const suggested: readonly RowName[] = [
   "settle.insufficient_funds",
   "settle.invalid_transaction_state.used_before",

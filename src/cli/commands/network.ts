@@ -47,7 +47,7 @@ export const network = defineCommand({
       token,
       confirmations: tier === "mainnet" ? 12 : 1,
       blockTimeMs,
-      // Ten times of what gas costs now, in whole gwei.
+      // Ten times the current gas price, in whole gwei.
       maxFeeGwei: `${(gasPrice * 10n) / gwei + 1n}`,
       nativeCoin,
     };

@@ -28,7 +28,7 @@ export const operatorShow = defineCommand({
 
   run: ({ network, operator }, { env, networks }, { databaseUrl }) =>
     withLedger(databaseUrl, async (ledger) => {
-      // The chain first: what a running service sends after that is in the ledger before it is on the chain.
+      // Reads the chain before the ledger: a running service records each transaction in the ledger before it sends it.
       const known = await readKnownTransactions(env, network, operator);
       const { chainId } = requireNetwork(networks, network);
       const next = await ledger.claims.nextTxNonce(chainId, operator);
@@ -56,8 +56,8 @@ export const operatorShow = defineCommand({
 });
 
 /**
- * How many transactions of an operator a node knows, with those that wait in its pool; null where no RPC URL of the
- * network is set, or none answers.
+ * How many transactions of an operator a node knows, including those in its pool; null if no RPC URL is set for the
+ * network, or none answers.
  */
 async function readKnownTransactions(
   env: Environment,
@@ -80,10 +80,10 @@ async function readKnownTransactions(
 }
 
 type Accepted = {
-  /** The next txNonce of the ledger, before and after. */
+  /** The ledger's next txNonce, before and after. */
   from: number;
   to: number;
-  /** Unfinished settlements on txNonces that the chain has passed. `serve` sends those again that were not mined. */
+  /** Unfinished settlements with txNonces that the chain has passed. `serve` resends those that were not mined. */
   passed: number;
 };
 
@@ -107,7 +107,7 @@ export const operatorAcceptTxNonce = defineCommand({
   },
 });
 
-/** @throws KitError when there is nothing that could be gone on from, and UndeterminedError without the chain */
+/** @throws KitError if there is nothing to continue from, UndeterminedError if the chain does not answer */
 async function accept(
   network: NetworkConfig,
   ledger: Ledger,
@@ -118,7 +118,7 @@ async function accept(
   const chain = createChain({ network, operator });
   try {
     await chooseEndpoint(network);
-    // The chain first: what a running service sends after that is in the ledger before it is on the chain.
+    // Reads the chain before the ledger: a running service records each transaction in the ledger before it sends it.
     const [mined, pending] = await Promise.all([
       chain.transactionCount(operator),
       chain.pendingTransactionCount(operator),

@@ -140,7 +140,7 @@ export const orgSetLimits = defineCommand({
   },
 
   check: (values) =>
-    // One that was given and could not be read is not among the values.
+    // An option that was given but could not be read is missing from the values.
     limitOptions.every((name) => name in values && values[name] === undefined)
       ? [
           {
@@ -172,9 +172,9 @@ function limit(describe: string, placeholder: string, example: string) {
   });
 }
 
-/** An organization as JSON: amounts are decimal text in smallest units. */
+/** An organization as JSON; amounts are decimal strings in smallest units. */
 function organizationAsJson({ id, name, recipients, limits }: Organization) {
-  // The built-in ones in their order, and then what else there is.
+  // The built-in networks in their order, followed by the others.
   const names = [...new Set([...networkNames, ...Object.keys(recipients)])];
   const networks = names.flatMap((network) => {
     const recipient = recipients[network];
@@ -209,7 +209,7 @@ function describeNetworks(organization: Organization): string {
   );
 }
 
-/** `network base, from 0x…, to 0x…`. */
+/** Such as `network base, from 0x…, to 0x…`. */
 function describeDetails(details: Readonly<Record<string, unknown>>): string {
   return Object.entries(details)
     .filter(([, value]) => value !== null)

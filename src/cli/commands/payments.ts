@@ -48,7 +48,7 @@ export const logs = defineCommand({
     const reader = createPaymentReader(url, token);
     const render = json ? JSON.stringify : createLineRenderer();
     const write = (line: PaymentLine) => print(render(line));
-    /** True once a question had no answer: each further one would take as long. */
+    /** True once a request got no response; each further one would take as long. */
     let isSilent = false;
     async function explanationsOf({ id }: PaymentSummary): Promise<PaymentDetail["explanations"]> {
       if (isSilent) return [];
@@ -63,7 +63,7 @@ export const logs = defineCommand({
       }
     }
     const seen = new Map<string, number>();
-    /** Writes what has ended since these payments were last seen, in the order of the answers. */
+    /** Prints the operations that ended since these payments were last seen, in the order of their responses. */
     async function show(payments: readonly PaymentSummary[]): Promise<void> {
       const unseen = payments.flatMap(endedOf).filter(({ payment, operation, view }) => {
         const isSettled = view.outcome === "settled";
@@ -80,7 +80,7 @@ export const logs = defineCommand({
 
     const before = await reader.list(limit);
     await show(before.toReversed());
-    // Not on stdout, where a program reads lines.
+    // Not on stdout, which programs read line by line.
     if (before.length === 0 && !follow) printError("No payment has been seen there yet.");
     if (!follow) return 0;
     const known = new Set((await reader.list(mostListed)).map(({ id, version }) => `${id} ${version}`));
@@ -88,7 +88,7 @@ export const logs = defineCommand({
     const inTurn = createSerialQueue();
     await reader.follow((payment) => {
       if (known.delete(`${payment.id} ${payment.version}`)) return;
-      // One after the other: a line that asks for an explanation holds up those behind it.
+      // One at a time and in order, although a line that waits for an explanation holds up those behind it.
       inTurn(() => show([payment])).catch(() => {});
     }, signal);
     return 0;
@@ -119,7 +119,7 @@ export const why = defineCommand({
     const payment = await findSeen(reader, which);
     const settlement = payment === undefined && !isLast ? await reader.findSettlement(which) : undefined;
     if (settlement !== undefined) {
-      // Loaded only now, as it brings the database along.
+      // Loaded only now, because it imports the database.
       const { describeSettlement } = await import("./settlements.ts");
       const note = "This process has not seen the payment, or has forgotten it. Its ledger has:";
       return {
@@ -142,7 +142,7 @@ export const why = defineCommand({
   },
 });
 
-/** The short form of a payment for a program: how its last operation ended, and the cause. */
+/** The short form of a payment for programs: how its last operation ended, and why. */
 function briefOf(
   { id, network, verify, settle, settledAt, unrouted, transaction, shop }: PaymentDetail,
   explanations: readonly Advised[],
@@ -168,7 +168,7 @@ async function notSeen(which: string, url: string): Promise<KitError> {
       hints: [`List those that were: ${self} logs${atUrl(url)}`],
     });
   }
-  // A mock has no chains to pay on, and `serve` needs a payer of its own.
+  // `pay` needs an `up`: a mock has no chains to pay on, and `serve` has no test payers.
   const isUp = (await askHarness(url).catch(() => undefined)) !== undefined;
   return new KitError("No payment has been seen there yet", {
     code: "not-found",
@@ -179,10 +179,10 @@ async function notSeen(which: string, url: string): Promise<KitError> {
   });
 }
 
-/** A person who asks for the last payment means an attempt of the last minute. */
+/** By "last", users mean an attempt within the last minute. */
 const newForMs = 60_000;
 
-/** The usual causes of an attempt that this service has never seen. */
+/** The usual causes of an attempt that never reached this service. */
 function nothingNewer(payment: PaymentDetail): readonly string[] {
   return [
     paint.strong(`No payment since ${ageOf(lastAskedAt(payment))}.`),
@@ -198,11 +198,11 @@ function nothingNewer(payment: PaymentDetail): readonly string[] {
   ];
 }
 
-/** The story of a payment: what it is, how it ended, what is wrong and what to do, and what happened when. */
+/** Describes a payment: its terms, its outcome, what is wrong and what to do, and its timeline. */
 function describe(payment: PaymentDetail, explanations: readonly Advised[]): string {
   const { id, network, payer, payerName, amount, transaction, ledger, unrouted, shop } = payment;
   const who = payerName === null ? payer : `${payerName} (${payer})`;
-  // A request that holds no payment may name some of it.
+  // A request without a readable payment may still name some of its terms.
   const terms = [
     amount !== null && formatCharge(amount, payment),
     network !== null && `on ${network}`,
@@ -216,7 +216,7 @@ function describe(payment: PaymentDetail, explanations: readonly Advised[]): str
       const view = payment[operation];
       if (view === null) return [];
       const { reason, status, count } = view;
-      // A success stays one, whatever the same payment is answered later.
+      // A success remains one, whatever later responses to the same payment say.
       const wasSettled = operation === "settle" && payment.settledAt !== null && view.outcome !== "settled";
       const outcome = `${wasSettled ? "settled, then " : ""}${view.outcome}`;
       const asked = count > 1 ? `, asked ${count} times` : "";
@@ -243,13 +243,13 @@ function describe(payment: PaymentDetail, explanations: readonly Advised[]): str
     .join("\n");
 }
 
-/** The amount of a payment, and for a signed maximum the part that is taken. */
+/** The amount of a payment; for a signed maximum, with the part that is charged. */
 function formatCharge(amount: string, { charge, token }: PaymentSummary): string {
   const signed = formatAmount(amount, token);
   return charge === null ? signed : `${formatAmount(charge, token)} of at most ${signed}`;
 }
 
-/** A time of day in this machine's zone, and how long ago that was: `12:35:02 (2 min ago)`. */
+/** A time of day in this machine's zone, and how long ago it was: `12:35:02 (2 min ago)`. */
 function ageOf(at: number): string {
   const ago = BigInt(Math.max(0, Math.round((Date.now() - at) / 1_000)));
   const date = new Date(at);
@@ -285,7 +285,7 @@ function explain(payment: PaymentDetail, explanations: readonly Advised[]): read
   if (explanations.length === 0) return [...sayWithout(payment), ""];
   const message = settle?.message ?? verify?.message ?? null;
   return [
-    // Where nothing more is known than was answered, the answer is the heading.
+    // If the explanations add nothing to the response, their title already shows it.
     ...(message === null || explanations.some(({ title }) => message.startsWith(title))
       ? []
       : [`Answered: ${withoutAdvice(message, explanations[0]?.fix ?? "")}`, ""]),
@@ -297,7 +297,7 @@ function explain(payment: PaymentDetail, explanations: readonly Advised[]): read
   ];
 }
 
-/** Of a payment with nothing to explain. A good one can still be refused by its shop, which this service does not see. */
+/** What to say without explanations. The payment may still be refused by its shop, which this service cannot see. */
 function sayWithout({ explanations, verify, settle, settledAt, shop }: PaymentDetail): readonly string[] {
   if (explanations.length > 0) return [];
   if (shop?.outcome === "unpaid") {
@@ -316,7 +316,7 @@ function sayWithout({ explanations, verify, settle, settledAt, shop }: PaymentDe
   ];
 }
 
-/** Checks that were passed one after another are one line: which they are is in `--json`. */
+/** Folds consecutive passed checks into one line; `--json` lists them all. */
 function foldPassed(timeline: readonly TimelineEntry[]): readonly TimelineEntry[] {
   const folded: TimelineEntry[] = [];
   let passed = 0;

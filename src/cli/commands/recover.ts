@@ -103,7 +103,7 @@ async function recoverOn(
   }
 }
 
-/** One line for each settlement, with its outcome. */
+/** One line per settlement, with its outcome. */
 export function renderOutcomes(
   results: readonly {
     network: string;
@@ -137,15 +137,15 @@ function describeResults(results: readonly RecoverResult[], dryRun: boolean): st
 }
 
 const usualDays = 7;
-/** The stranded value of one asset in the facilitator contract, as JSON; amounts in smallest units, decimal. */
+/** The stranded value of one asset in the facilitator contract, as JSON; amounts are decimal strings in smallest units. */
 type StrandedAsset = {
   network: NetworkName;
   asset: string;
   contract: string;
   balance: string;
-  /** Found, and claimed by no organization: for the admin. */
+  /** Not claimed by any organization; the admin can rescue it. */
   stranded: { value: string; from: string; transaction: string; since: string; reason: string }[];
-  /** Found, and an organization's: `x402-kit recover` pays it out. */
+  /** Claimed by an organization; `x402-kit recover` pays it out. */
   recoverable: string;
 };
 
@@ -192,7 +192,7 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
     stranded: [],
     recoverable: "0",
   };
-  // Settling leaves nothing behind: what lies there is what is stranded, and all of it.
+  // Settling leaves nothing behind, so the whole balance is stranded.
   if (balance === 0n) return found;
 
   const head = await chain.head();
@@ -212,7 +212,7 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
       value: transfer.value.toString(),
       from: transfer.from,
       transaction: transfer.transactionHash,
-      // Blocks do not come with their times here; at the pace of the network it is right to the minute.
+      // The block's own time is not read; an estimate from the network's block time is right to the minute.
       since: new Date(headMs - Number(head.number - transfer.blockNumber) * blockTimeMs).toISOString(),
       reason,
     });
@@ -230,7 +230,7 @@ async function findAsset(chain: Chain, ledger: Ledger, asset: Asset, since: numb
   }
 }
 
-/** How much of an asset the facilitator contract holds. */
+/** The facilitator contract's balance of an asset. */
 async function balanceOf({ reader, network }: Chain, { address }: Asset): Promise<bigint> {
   const held = amount(balanceView(address, network.facilitatorContract));
   return (await askFacts(reader, { held }, undefined)).held;

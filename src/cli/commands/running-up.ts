@@ -49,7 +49,7 @@ const assetOption = {
   }),
 };
 
-/** An account that must be given: an address, or a test payer as `pay --payer` names it. */
+/** A required account: an address, or the name of a test payer. */
 function accountOption(describe: string) {
   const option = requiredAddress(`${describe}, or the name of a test payer`);
   const named: ReadonlyMap<string, { address: Address }> = new Map(Object.entries(testPayers));
@@ -257,7 +257,7 @@ export const stateSave = defineCommand({
     await findHarness(from);
     const session = await createControlClient(from).session();
     await writeState(file, session);
-    // A shop's actions on its channels are named by its own address, which has signed nothing.
+    // A shop's actions on its channels are recorded with its own address as payer, which signed nothing.
     const paid = session.rows.settlements?.filter(({ payer, recipient }) => payer !== recipient);
     const payers = new Set(paid?.map(({ payer }) => `${payer}`));
     const strangers = [...payers].filter((payer) => nameOfTestPayer(payer) === undefined);

@@ -64,7 +64,7 @@ export const settlementsList = defineCommand({
       const most = limit ?? (csv ? Number.POSITIVE_INFINITY : usualLimit);
       const listed: Settlement[] = [];
       const print = (text: string) => terminal.print(text);
-      // The line break of RFC 4180 is CR and LF, the second of which is the terminal's.
+      // RFC 4180 ends lines with CR LF; the terminal adds the LF.
       const printCsv = (fields: readonly (string | null)[]) => print(`${csvLine(fields)}\r`);
 
       if (csv) printCsv(settlementColumns);
@@ -137,7 +137,7 @@ export const settlementsShow = defineCommand({
     }),
 });
 
-/** A line for each field. */
+/** One line per field. */
 export function describeSettlement(record: Readonly<Record<string, string | null>>): string {
   const width = Math.max(...Object.keys(record).map((name) => name.length));
   return Object.entries(record)
@@ -145,10 +145,7 @@ export function describeSettlement(record: Readonly<Record<string, string | null
     .join("\n");
 }
 
-/**
- * One line of CSV, as RFC 4180 has it, without its line break: fields with commas, quotes or line breaks are quoted,
- * null is empty.
- */
+/** One line of CSV (RFC 4180) without its line break. Fields with commas, quotes or line breaks are quoted; null is empty. */
 function csvLine(fields: readonly (string | null)[]): string {
   return fields.map((field) => quoteField(field ?? "")).join(",");
 }

@@ -6,21 +6,21 @@ import { KitError } from "../../util/errors.ts";
 import { defineCommand, flag, textOption } from "../kit/command.ts";
 import { describeFiles, entering, readTemplates, type Written, writeFiles } from "../kit/files.ts";
 
-/** The commit of the x402 project with whose suite the files were tried, and where it is public. */
+/** The commit of the x402 project whose suite the files were tested with, and its public repository. */
 const tried = {
   commit: "dd927a26cfefc98c24b3ec38b3a8f204dad0c60d",
   repository: "https://github.com/coinbase/x402",
 };
 
-/** Where the suite looks for facilitators that are no part of the project, below `e2e`; git ignores what is there. */
+/** The folder below `e2e` in which the suite looks for facilitators from outside the project; git ignores it. */
 const place = "facilitators/external-proxies/x402-kit";
 
-/** From the folder `e2e`, what has to be run once the files are there; the guide has the same lines. */
+/** The commands to run in the folder `e2e` once the files are there; the guide has the same lines. */
 const steps = [
-  // Of 69 packages the lockfile of that commit names a registry that only its authors reach.
+  // For 69 packages, the lockfile at that commit names a registry that only its authors can reach.
   "sed -i.bak 's|, tarball: https://artifactory[^}]*||' pnpm-lock.yaml",
   "pnpm install",
-  // The suite runs the workspace's packages as they are built, and builds none of them.
+  // The suite uses the built packages of the workspace, but does not build them.
   'pnpm --filter "@x402/express-e2e^..." --filter "@x402/fetch-e2e^..." run build',
   `cd ${place}`,
   "bash install.sh",
@@ -70,9 +70,9 @@ export const upstreamE2e = defineCommand({
   },
 });
 
-/** The commit that is checked out; undefined where git cannot tell. */
+/** The checked-out commit; undefined if git cannot tell. */
 async function readCommit(folder: string): Promise<string | undefined> {
-  // Of a folder that is no repository of its own, git would name the commit of the one around it.
+  // In a folder that is not a repository itself, git would name the commit of an enclosing one.
   if (!existsSync(join(folder, ".git"))) return undefined;
   const asked = promisify(execFile)("git", ["-C", folder, "rev-parse", "HEAD"]);
   return asked.then(
@@ -87,7 +87,7 @@ function describeCommit(found: string | undefined): string {
   return `Warning: they were tried with commit ${tried.commit} of ${tried.repository}; ${here}. The suite may expect something else of a facilitator by now.`;
 }
 
-/** Says how to get the files that were left as they are: they may do something else. */
+/** Says how to get the files that were not overwritten, since the existing ones may behave differently. */
 function keepsOthers(files: readonly Written[]): readonly string[] {
   const left = files.filter(({ is }) => is === "other").map(({ path }) => path);
   return left.length === 0

@@ -13,7 +13,7 @@ import {
   type Values,
 } from "../kit/command.ts";
 
-/** Two days: long enough to notice a transfer of the admin role by a thief, and to cancel it. */
+/** Two days: enough to notice a thief's transfer of the admin role, and to cancel it. */
 const usualAdminDelay = 172_800;
 
 const deployOptions = {
@@ -72,7 +72,7 @@ export const deployCommand = defineCommand({
 
 type DeployValues = Values<typeof deployOptions>;
 
-/** Checks that need several options at once. */
+/** Checks that involve several options. */
 function checkDeployOptions(values: Partial<DeployValues>): readonly ConfigurationProblem[] {
   const { json, yes, "dry-run": dryRun, "grant-operator": grants, "revoke-operator": revocations } = values;
   const problems: ConfigurationProblem[] = [];

@@ -7,12 +7,12 @@ import type { Network } from "../../protocol/networks.ts";
 import { formatCoins, formatCount, formatGwei, formatSeconds } from "../../protocol/token-units.ts";
 import { self } from "../../util/self-command.ts";
 
-/** The transaction to send, by whom, and what it costs. */
+/** The transaction to send, its sender, and whether the sender can afford it. */
 export type Sending = {
   transaction: PricedTransaction;
   sender: Address;
   balance: bigint;
-  /** Accounts among those of the deployment whose keys are published. */
+  /** The deployment's accounts whose keys are published. */
   published: readonly Address[];
 };
 
@@ -93,7 +93,7 @@ export function costRows(network: Network, transaction: PricedTransaction): [str
   ];
 }
 
-/** Names and values under one another. */
+/** Renders names and values in two columns. */
 export function rows(pairs: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...pairs.map(([name]) => name.length));
   return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`);
@@ -125,7 +125,7 @@ function variableLine(network: Network, { address }: Deployment): string {
   return `${contractVariables[network.tier]}=${address}`;
 }
 
-/** The options that give the same arguments again, and with them the same address. */
+/** The options that reproduce the same constructor arguments, and thus the same address. */
 export function formatArguments({
   admin,
   adminDelay,
@@ -142,14 +142,14 @@ export function formatArguments({
   ].join(" ");
 }
 
-/** The steps of a deployment, planned or done. */
+/** The outcome of a deployment, planned or done. */
 export type DeploymentOutcome = {
   state: "planned" | "deployed" | "in place";
   /** The transaction to send, or the one that was sent. */
   transaction?: PricedTransaction;
   hash?: Hex;
   blockNumber?: bigint;
-  /** The contract as it stands. */
+  /** The state of the deployed contract. */
   contract?: ContractState;
 };
 
@@ -173,7 +173,7 @@ export function deploymentAsJson(
   };
 }
 
-/** Changes of operators for scripts; `calls` are what the admin would send. */
+/** The JSON of operator changes; `call` is what the admin must send. */
 export function operatorsAsJson(
   network: Network,
   { contract, admin, changes }: OperatorPlan,

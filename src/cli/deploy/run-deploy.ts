@@ -48,7 +48,7 @@ export type GivenArguments = {
   pauser: Address | "none" | undefined;
 };
 
-/** Deploys the contract where it is not deployed yet. */
+/** Deploys the contract unless it is in place already. */
 export async function deployAnew(session: DeploySession, given: GivenArguments): Promise<Outcome | number> {
   const { network, environment, signer, mode, json, terminal } = session;
   const { print, printError } = terminal;
@@ -90,10 +90,10 @@ export async function deployAnew(session: DeploySession, given: GivenArguments):
 }
 
 /**
- * The constructor arguments: those of the command line, and otherwise the accounts of the keys that `serve` and this command
+ * The constructor arguments from the command line; by default the accounts of the keys that `serve` and this command
  * use.
  *
- * @throws ConfigurationError when something is missing
+ * @throws ConfigurationError if something is missing
  */
 function resolveArguments(given: GivenArguments, environment: DeployEnvironment): DeploymentArguments {
   const { deployerKey, operatorKeys, operatorAddresses, recovererKey } = environment;
@@ -130,7 +130,7 @@ function resolveArguments(given: GivenArguments, environment: DeployEnvironment)
 }
 
 /**
- * Refuses to deploy beside what is configured: the networks of a tier share one address.
+ * Refuses to deploy a contract other than the configured one: the networks of a tier share one address.
  *
  * @throws ConfigurationError
  */
@@ -158,7 +158,7 @@ function accountsOf({ arguments: given }: Deployment, sender: Address): { name: 
   ];
 }
 
-/** Grants and revokes the role of an operator, where that is not so already. */
+/** Grants and revokes the operator role, except for accounts that are already as requested. */
 export async function changeOperators(
   session: DeploySession,
   given: { contract: Address | undefined; changes: readonly RoleChange[] },
@@ -225,7 +225,7 @@ function configuredContract({ network, environment }: DeploySession): Address {
   ]);
 }
 
-/** The text shown before anything is sent; without the admin's key, the calls that the admin has to send. */
+/** The text shown before anything is sent. If this command will not send them, it lists the calls for the admin. */
 async function renderChanges(
   network: Network,
   onChain: OnChain,

@@ -9,18 +9,18 @@ import { ConfigurationError, KitError } from "../../util/errors.ts";
 import { isLoopbackUrl } from "../../util/loopback.ts";
 import { Interruption, type Terminal } from "../kit/terminal.ts";
 
-/** The user's choice to send: no, yes, or after a question at the terminal. */
+/** How the user decided about sending: no, yes, or ask at the terminal. */
 export type Mode = "dry run" | "send" | "ask";
 
-/** The context that every kind of `deploy` shares. */
+/** The context that all forms of `deploy` share. */
 export type DeploySession = {
   network: KnownNetwork;
   environment: DeployEnvironment;
-  /** Who sends; undefined in a dry run without a key. */
+  /** The sender; undefined in a dry run without a key. */
   signer: Signer | undefined;
   mode: Mode;
   json: boolean;
-  /** All RPC URLs are of this machine: nothing of value can be at stake. */
+  /** True if all RPC URLs are on this machine, so nothing of value is at stake. */
   isLocal: boolean;
   terminal: Terminal;
 };
@@ -28,7 +28,7 @@ export type DeploySession = {
 /**
  * Reads the environment.
  *
- * @throws ConfigurationError when something is missing
+ * @throws ConfigurationError if something is missing
  */
 export function openSession(options: {
   network: KnownNetwork;
@@ -54,7 +54,7 @@ export function openSession(options: {
   return { ...how, network, environment, signer, isLocal, terminal };
 }
 
-/** An RPC endpoint of the network, and the network with its contract, as the service would be configured for it. */
+/** Connects to an RPC endpoint of the network. Returns it with the network, configured as the service would have it. */
 export async function connectToNetwork(
   session: DeploySession,
   facilitatorContract: Address,
@@ -67,9 +67,9 @@ export async function connectToNetwork(
 }
 
 /**
- * The accounts among the given ones whose keys are published, each once. On a chain of this machine they may be used.
+ * Finds the accounts whose keys are published, without duplicates. They may only be used on a local chain.
  *
- * @throws ConfigurationError when there are any, and the chain is elsewhere
+ * @throws ConfigurationError if there are any and the chain is not local
  */
 export function findPublishedAccounts(
   { isLocal }: DeploySession,
@@ -86,10 +86,10 @@ export function findPublishedAccounts(
 }
 
 /**
- * Decides whether to send what was printed; asks at the terminal if it has to.
+ * Decides whether to send what was printed; asks at the terminal if necessary.
  *
- * @param before what has to be done before it can be sent
- * @throws KitError when there is no terminal to ask at
+ * @param before what must be done before it can be sent
+ * @throws KitError if there is no terminal to ask at
  */
 export async function confirm(
   { mode }: DeploySession,
@@ -105,11 +105,11 @@ export async function confirm(
   return askYesOrNo(question);
 }
 
-/** Asks at the terminal. Anything but yes is no. */
+/** Asks at the terminal. Anything but yes means no. */
 async function askYesOrNo(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const interruption = new AbortController();
-  // In a prompt Ctrl-C comes as a key.
+  // In a prompt, Ctrl-C arrives as a key.
   terminal.on("SIGINT", () => interruption.abort());
   try {
     const answer = await terminal.question(`${question} (yes/no) `, { signal: interruption.signal });

@@ -8,7 +8,7 @@ import { mostTyposOf, renderRows, terminalWidth, typosBetween, wrapText } from "
 import { type Command, formatOption, type Option, type Options, type Values } from "./command.ts";
 
 /**
- * Reads a command line and the environment against what a command takes. Everything that is wrong is reported at once.
+ * Parses a command line and the environment for a command. Reports everything that is wrong at once.
  *
  * @throws ConfigurationError with one problem for each wrong option, value or variable.
  */
@@ -25,7 +25,7 @@ export function readCommandLine<O extends Options, E>(
   if (fileProblem !== undefined) {
     const name = networkFile === undefined ? "NETWORKS_FILE" : "--network-file";
     problems.push({ ...fileProblem, name });
-    // Said once is enough.
+    // The command's own reader must not report it again.
     delete env.NETWORKS_FILE;
   }
   const nameOf = (name: string) => {
@@ -46,7 +46,7 @@ export function readCommandLine<O extends Options, E>(
       const hint = isAboutUnknown(problem, networks) ? "; others are known with --network-file FILE" : "";
       problems.push({ ...read.problem, problem: `${problem}${hint}` });
     }
-    // That a value is missing is said already.
+    // A missing value was reported already.
     else if (!problems.some((problem) => problem.name === `--${name}`)) problems.push(read.problem);
   }
 
@@ -58,15 +58,15 @@ export function readCommandLine<O extends Options, E>(
     command.environment?.(env, values as Partial<Values<O>>),
   );
   if (fileProblem !== undefined) {
-    // The networks of the file are not known: what names them may be right.
+    // The networks in the file are unknown, so options that name them may be right.
     throw new ConfigurationError(problems.filter(({ problem }) => !isAboutUnknown(problem, networks)));
   }
   if (problems.length > 0) throw new ConfigurationError(problems);
-  // In the environment, NETWORKS_FILE is the file of the command line.
+  // In the returned environment, NETWORKS_FILE is the file from the command line.
   return { values: values as Values<O>, environment: environment as E, networks, env };
 }
 
-/** Returns true if what is wrong is that a network is not among those known. */
+/** Returns true if the problem is a network that is not known. */
 function isAboutUnknown(problem: string, { names }: KnownNetworks): boolean {
   return problem.includes(` is not one of ${names.join(", ")}`);
 }
@@ -79,7 +79,7 @@ function readGiven(name: string, option: Option, text: string, networks: KnownNe
   return { problem: { name: formatOption(name, option), problem: read.problem, ...exampleOf(option) } };
 }
 
-/** The value of an option that the command line does not give. */
+/** Reads an option that is not on the command line, from its variable or default. */
 function readElsewhere(name: string, option: Option, env: Environment, networks: KnownNetworks): Read {
   const fromVariable =
     option.variable && readVariable(env, option.variable, (text) => option.read(text, networks));
@@ -95,7 +95,7 @@ function readElsewhere(name: string, option: Option, env: Environment, networks:
 
 const isFlag = (option: Option) => option.placeholder === undefined;
 
-/** The values on the command line, and its unknown or wrong options. */
+/** Splits the command line into values by option name; reports unknown and malformed options. */
 function readArguments(
   { options, variables = [] }: Pick<Command, "options" | "variables">,
   allArgs: readonly string[],
@@ -106,7 +106,7 @@ function readArguments(
   const restAt = restName === undefined ? -1 : allArgs.indexOf("--");
   const args = restAt === -1 ? allArgs : allArgs.slice(0, restAt);
   const { tokens } = parseArgs({
-    // An option that another one follows has no value; without this the other one would be taken for it.
+    // An option followed by another option has no value; otherwise the other one would be taken as its value.
     args: args.map((arg, index) => {
       const option = arg.startsWith("--") ? known.get(arg.slice(2)) : undefined;
       const hasValue = args[index + 1]?.startsWith("--") === false;
@@ -170,7 +170,7 @@ function exampleOf({ default: usual, example = usual }: Option, prefix = ""): { 
   return example === undefined ? {} : { example: `${prefix}${example}` };
 }
 
-/** Names the option that was probably meant, if there is one. */
+/** A "did you mean" for the closest option name, if one is close. */
 function suggest(name: string, options: Options): string {
   const [nearest] = Object.keys(options)
     .map((known) => ({ known, distance: isBeginning(name, known) ? 0 : typosBetween(name, known) }))
@@ -180,7 +180,7 @@ function suggest(name: string, options: Options): string {
     : `; did you mean --${nearest.known}?`;
 }
 
-/** Returns true if a name is that of a variable, or its first or last words: `--database` of DATABASE_URL. */
+/** Returns true if a name is that of a variable, or its first or last words: `--database` for DATABASE_URL. */
 function isNameOf(name: string, variable: string): boolean {
   return name === variable || variable.startsWith(`${name}-`) || variable.endsWith(`-${name}`);
 }

@@ -21,17 +21,17 @@ import type { Terminal } from "./terminal.ts";
 
 /** The environment of a command. */
 export type CommandTerminal = Terminal & {
-  /** The networks that there are: the built-in ones, and those of NETWORKS_FILE. */
+  /** The known networks: the built-in ones and those in NETWORKS_FILE. */
   networks: KnownNetworks;
   warnings: readonly ConfigurationProblem[];
-  /** For a command that runs others. */
+  /** For commands that run other commands. */
   program: Program;
 };
 
-/** Marks a command that reads no secret. The others never use a compile cache; see `kit/compile-cache.ts`. */
+/** Marks a command that reads no secrets. Only such commands use a compile cache; see `kit/compile-cache.ts`. */
 type Keyless = "keyless";
 
-/** A command of one word or, in a group, of two. */
+/** A command with a name of one word, or of two in a group. */
 export type CommandEntry = readonly [
   name: string,
   summary: string,
@@ -39,32 +39,32 @@ export type CommandEntry = readonly [
   keyless: Keyless | undefined,
 ];
 
-/** The whole of `x402-kit`. */
+/** The whole program `x402-kit`. */
 export type Program = {
   commands: readonly CommandEntry[];
-  /** Runs it with the given arguments; returns the exit code. */
+  /** Runs a command line; returns the exit code. */
   main(args: readonly string[], terminal: Terminal): Promise<number>;
 };
 
-/** One option of a command: a flag, or a value. What is not given is false, or the default, or undefined. */
+/** An option of a command: a flag or a value. If it is not given, it is false, the default, or undefined. */
 export type Option<T = unknown> = {
-  /** Its description for `--help`, where the default and the members below are added. */
+  /** The description for `--help`, which adds the default and other details below. */
   describe: string;
-  /** How a value is shown in the help: `--port PORT`. Undefined for a flag. */
+  /** The value's placeholder in the help, such as PORT in `--port PORT`. Undefined for a flag. */
   placeholder?: string;
   /** True if the value is given without the option's name, in the order of such options: `fault base reset`. */
   positional?: boolean;
-  /** True of a positional one that takes all values from its own on. The text holds them, separated by NUL. */
+  /** True for a positional option that takes all remaining positional values. The text contains them, separated by NUL. */
   isList?: boolean;
-  /** True if it is everything after `--`, a command line. The text holds its words, separated by NUL. */
+  /** True if the option is everything after `--`, a command line. The text contains its words, separated by NUL. */
   isRest?: boolean;
-  /** The variable that gives the value when the command line does not. */
+  /** The variable that provides the value if the command line does not. */
   variable?: VariableName;
-  /** Shown where a value is wrong or missing; the default where that does. */
+  /** Shown if a value is wrong or missing; if left out, the default is shown. */
   example?: string;
-  /** Throws InvalidValue with what is wrong. `known` are the networks that there are. */
+  /** Throws InvalidValue with the problem. `known` are the known networks. */
   read: (text: string, known?: KnownNetworks) => T;
-  /** True if it may be given without a value; the text is then empty. */
+  /** True if the option may be given without a value; the text is then empty. */
   mayBeBare?: boolean;
   required?: boolean;
   /** The default, written as on a command line. */
@@ -84,25 +84,28 @@ type ValueOf<O extends Option> = O extends { placeholder: string }
 /** One command of `x402-kit`. */
 export type Command<O extends Options = Options, E = unknown> = {
   options: O;
-  /** The variables that it reads besides those of its options, since every user of the machine can see command lines. */
+  /**
+   * The variables that it reads besides those of its options. Secrets belong here, since other users of the machine can
+   * see command lines.
+   */
   variables?: readonly VariableName[];
-  /** The meaning of its exit codes, for `--help`, if they say more than those of all commands. */
+  /** The meaning of its exit codes, for `--help`, if they say more than the common ones. */
   exitCodes?: string;
-  /** The exit codes for a wrong command line and for other failures, if not those of the error's code. */
+  /** The exit codes for a wrong command line and for other failures, if they differ from those of the error's code. */
   failureCodes?: { readonly usage: number; readonly failed: number };
-  /** The advice if its configuration lacks something, in a line. */
+  /** One line of advice for an incomplete configuration. */
   adviseOnConfiguration?: () => string;
-  /** True if the file `.env` of the working directory counts as environment. */
+  /** True if the file `.env` in the working directory counts as environment. */
   usesEnvFile?: boolean;
-  /** It shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */
+  /** True if it shows the warnings of its {@link CommandTerminal} itself; otherwise they are printed on stderr. */
   showsWarnings?: boolean;
   /** Reads the environment; throws ConfigurationError with everything that is wrong. */
   environment?: (env: Environment, values: Partial<Values<O>>) => E;
-  /** Checks that need several values at once. A problem may be named after an option's variable. */
+  /** Checks that involve several values. A problem may be named after an option's variable. */
   check?: (values: Partial<Values<O>>) => readonly ConfigurationProblem[];
   /**
-   * Gives what is to be printed, or the exit code of a command that prints by itself. May throw the {@link Interruption} that cut
-   * it short.
+   * Returns the result to print, or the exit code if the command prints by itself. May throw the {@link Interruption}
+   * that ended it early.
    */
   run(values: Values<O>, terminal: CommandTerminal, environment: E): Promise<number | Outcome>;
 };
@@ -116,19 +119,19 @@ export type Outcome = {
 };
 
 /**
- * Names a command together with its options, so that `run` knows the types of their values. Every command has `--json`; one that
- * prints by itself defines its own.
+ * Defines a command so that `run` knows the types of its options' values. Every command has `--json`; one that prints
+ * by itself defines its own.
  */
 export function defineCommand<const O extends Options, E = undefined>(command: Command<O, E>): Command<O, E> {
   return { ...command, options: { ...command.options, json: command.options.json ?? flag("print JSON") } };
 }
 
-/** A flag: off unless it is given. */
+/** An option without a value. */
 export function flag(describe: string) {
   return { describe, read: () => true } satisfies Option<boolean>;
 }
 
-/** The members of an option with a value besides its name and placeholder. */
+/** The members of a value option, apart from its description and placeholder. */
 type OptionDetails = Omit<Partial<Option>, "placeholder" | "describe">;
 
 /** An option with a value, such as `--port PORT`. */
@@ -151,7 +154,7 @@ export function formatOption(name: string, option: Option | undefined): string {
   return option?.positional === true ? (option.placeholder ?? name) : `--${name}`;
 }
 
-/** Networks besides the built-in ones. It is read before all other options, which may name them. */
+/** The file with networks besides the built-in ones. It is read before all other options, which may name them. */
 export const networkFileOption = {
   "network-file": variableOption("NETWORKS_FILE", {
     placeholder: "FILE",
@@ -159,31 +162,31 @@ export const networkFileOption = {
   }),
 };
 
-/** The network of a name that {@link networkOption} has read. */
+/** The network with a name that {@link networkOption} has read. */
 export function requireNetwork(networks: KnownNetworks, name: NetworkName): KnownNetwork {
   const network = networks.named(name);
   if (network === undefined) throw new Error(`${name} is not a network, although it was read as one`);
   return network;
 }
 
-/** Who makes a change, for the audit trail. */
+/** The person who makes a change, for the audit trail. */
 export const actorOption = textOption(
   "NAME",
   "who makes this change, for the audit trail (default the user of the operating system)",
   { example: "alice" },
 );
 
-/** `--network` of commands that act on one network. */
+/** `--network` for commands that act on one network. */
 export const networkOption = option("NAME", "on which network", {
   read: readNetwork,
   example: "base",
   required: true,
 });
 
-/** The network of commands that act on one, built in or of a network file. */
+/** The options for commands that act on one network, built in or from a network file. */
 export const networkOptions = { network: networkOption, ...networkFileOption };
 
-/** The network of commands that act on all networks unless one is named. */
+/** The options for commands that act on all networks unless one is named. */
 export const onlyNetworkOptions = {
   network: option("NAME", "only on this network", { read: readNetwork, example: "base" }),
   ...networkFileOption,
@@ -200,7 +203,7 @@ export function commandOption(describe: string) {
   } as const satisfies Option;
 }
 
-/** An account, as an address that is checked (EIP-55). */
+/** An account's address, with its checksum verified (EIP-55). */
 export function addressOption(describe: string) {
   return option("ADDRESS", describe, {
     read: readAddress,
@@ -212,7 +215,7 @@ export function requiredAddress(describe: string) {
   return { ...addressOption(describe), required: true } as const;
 }
 
-/** An option whose value is that of a variable when the command line does not give it. */
+/** An option whose value comes from a variable if the command line does not give it. */
 export function variableOption<
   N extends VariableName,
   const M extends { placeholder: string } & Partial<Option>,
@@ -221,19 +224,19 @@ export function variableOption<
   return { ...variable, describe: variable.summary, variable: name, ...more };
 }
 
-/** Where the `up` runs that a command acts on. */
+/** The URL of the `up` that a command acts on. */
 export const urlOption = variableOption("X402_KIT_URL", { placeholder: "URL" });
 
-/** The token for the admin listener of a `serve`, if payments are read from there. */
+/** The token for the admin listener of a `serve`, if payments are read there. */
 export const tokenOption = variableOption("ADMIN_TOKEN", {
   placeholder: "TOKEN",
   describe: "token of the admin listener, where --url is that of a `serve`",
 });
 
-/** Local chains have no former contracts. */
+/** Only the first address of the list: local chains have no former contracts. */
 const readOfferedContract = (text: string) => readContractList(text)[0];
 
-/** Where the facilitator contract stands on local chains. */
+/** The facilitator contract's addresses on local chains. */
 export const contractOptions = {
   "contract-mainnet": variableOption("FACILITATOR_CONTRACT_MAINNET", {
     placeholder: "ADDRESS",
@@ -254,7 +257,7 @@ export function contractsOf(values: {
   return { mainnet: values["contract-mainnet"], testnet: values["contract-testnet"] };
 }
 
-/** Where a facilitator lets payments go. */
+/** A facilitator's policy for the recipients of payments. */
 export const payToOption = {
   "pay-to": option(
     "WHERE",
@@ -263,7 +266,7 @@ export const payToOption = {
   ),
 };
 
-/** The served networks and the address of a test facilitator, with chains or without. */
+/** The networks and the address of a test facilitator, with or without chains. */
 export const localOptions = {
   networks: option("NAMES", "these networks, separated by commas", {
     read: readNetworks,
@@ -291,7 +294,7 @@ export const localOptions = {
   ),
 };
 
-/** The option with which another command reaches the same `up`; nothing at the usual address. */
+/** The option with which another command reaches the same `up`; empty for the default URL. */
 export function atUrl(url: string): string {
   return url === variables.X402_KIT_URL.default ? "" : ` --url ${url}`;
 }
@@ -299,10 +302,10 @@ export function atUrl(url: string): string {
 type Named = { readonly name: string };
 
 /**
- * `--cases` of commands that judge: parts of the names of what is to run.
+ * `--cases` for commands that judge: parts of the names of the cases to run.
  *
- * @param known everything that can run; a part that none of their names contains is refused
- * @param kind what one of them is called
+ * @param known all cases; a part that none of their names contains is refused
+ * @param kind the word for a case, for the error
  */
 export function casesOption(
   known: readonly Named[],
@@ -319,7 +322,7 @@ export function casesOption(
   });
 }
 
-/** Those whose names contain one of the parts; all where none were given. */
+/** The cases whose names contain one of the parts; all cases if no parts were given. */
 export function chooseCases<C extends Named>(all: readonly C[], parts: readonly string[] | undefined): C[] {
   return parts === undefined ? [...all] : all.filter(({ name }) => parts.some((part) => name.includes(part)));
 }

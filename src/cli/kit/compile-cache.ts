@@ -1,4 +1,4 @@
-// Not by name: a Node that is too old for them says which one is needed.
+// No named imports from `node:module`: an older Node that lacks them must still be able to say which version is needed.
 
 import { lstatSync, realpathSync, type Stats } from "node:fs";
 import node from "node:module";
@@ -8,13 +8,13 @@ import { KitError } from "../../util/errors.ts";
 import { makeFolders } from "./files.ts";
 
 /*
- * Node runs what it finds in its compile cache as it is, so whoever can write there has their code run here. Node's own
- * place for it is below /tmp, where any user of the machine may have created it first.
+ * Node runs whatever it finds in its compile cache, so anyone who can write there runs code in this process. Node's
+ * default cache is below /tmp, where any user of the machine may have created it first.
  */
 
 /**
- * Has Node keep what it compiles, in a folder of this user alone; where there is none, nothing is kept. A folder that
- * NODE_COMPILE_CACHE names stays in use.
+ * Enables Node's compile cache in a folder that belongs to this user alone; without such a folder, nothing is cached. A
+ * folder named by NODE_COMPILE_CACHE stays in use.
  */
 export function useCompileCache(env: NodeJS.ProcessEnv): void {
   if (node.getCompileCacheDir() !== undefined) return;
@@ -23,9 +23,9 @@ export function useCompileCache(env: NodeJS.ProcessEnv): void {
 }
 
 /**
- * Checks the folder of NODE_COMPILE_CACHE, which Node uses from its start, before any code of this package.
+ * Checks the folder of NODE_COMPILE_CACHE, which Node uses from its start, before any code of this package runs.
  *
- * @throws KitError when others may write to it
+ * @throws KitError if others may write to it
  */
 export function requirePrivateCompileCache(): void {
   const folder = node.getCompileCacheDir();
@@ -40,14 +40,14 @@ export function requirePrivateCompileCache(): void {
   );
 }
 
-/** Permission to write for the group or for everybody. */
+/** Write permission for the group or for everyone. */
 const writableByOthers = 0o022;
 const anyAccessOfOthers = 0o077;
-/** In a folder with it, such as /tmp, others cannot rename or remove what is not theirs. */
+/** In a folder with this bit, such as /tmp, users cannot rename or remove files of others. */
 const sticky = 0o1000;
 const root = 0;
 
-/** Where a user's caches are: on Linux by the XDG specification, which asks for an absolute path. */
+/** The user's cache folder. On Linux it follows the XDG specification, which requires an absolute path. */
 function cacheHome(env: NodeJS.ProcessEnv): string {
   const { XDG_CACHE_HOME = "", LOCALAPPDATA = "" } = env;
   if (process.platform === "win32") return LOCALAPPDATA;
@@ -56,10 +56,10 @@ function cacheHome(env: NodeJS.ProcessEnv): string {
 }
 
 /**
- * The folder of this package below the caches of the user, which is created if it is missing, with links resolved.
+ * This package's folder in the user's cache folder, with links resolved. It is created if missing.
  *
- * @returns undefined where nobody but the user can be sure of it: it cannot be created, is a link, belongs to somebody
- * else, or others may write to it or replace it
+ * @returns undefined if the folder is not safely the user's own: it cannot be created, is a link, belongs to another
+ * user, or others may write to it or replace it
  */
 export function openPrivateCacheFolder(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const home = cacheHome(env);
@@ -68,7 +68,7 @@ export function openPrivateCacheFolder(env: NodeJS.ProcessEnv = process.env): st
   try {
     makeFolders(folder, 0o700);
     const stats = lstatSync(folder);
-    // A link is no directory here.
+    // For `lstat`, a link is not a directory.
     if (!stats.isDirectory() || !isOwn(stats) || isWritableByOthers(stats)) return undefined;
     return isPrivateFolder(folder) ? realpathSync(folder) : undefined;
   } catch {
@@ -78,10 +78,10 @@ export function openPrivateCacheFolder(env: NodeJS.ProcessEnv = process.env): st
 }
 
 /**
- * Returns true if no other user but root can put anything in a folder, or another in its place. On Windows always, since
- * the folders of a user are not accessible to others there.
+ * Returns true if no other user but root can write to a folder or replace it. Always true on Windows, where other users
+ * cannot access a user's folders.
  *
- * @throws Error when there is no such folder
+ * @throws Error if there is no such folder
  */
 export function isPrivateFolder(path: string): boolean {
   if (process.getuid === undefined) return true;
@@ -92,7 +92,7 @@ export function isPrivateFolder(path: string): boolean {
     if (!isOwn(stats) && stats.uid !== root) return false;
     const holdsOnlyOwn = index < chain.length - 1 && (stats.mode & sticky) !== 0;
     if (isWritableByOthers(stats) && !holdsOnlyOwn) return false;
-    // Nobody else reaches what is below.
+    // Others cannot reach anything below this folder.
     if (isOwn(stats) && (stats.mode & anyAccessOfOthers) === 0) return true;
   }
   return true;

@@ -5,18 +5,18 @@ import { self } from "../../util/self-command.ts";
 import { asText } from "../../util/text.ts";
 import type { Command } from "./command.ts";
 
-/** Why a command failed: `error` of its JSON, and the text on stderr. */
+/** Why a command failed: `error` in its JSON, and the text on stderr. */
 export type Failure = {
   code: ErrorCode;
   message: string;
-  /** The messages of what led to it, the nearest first. */
+  /** The messages of its causes, the closest first. */
   because: readonly string[];
   hints: readonly string[];
-  /** The name of the command, such as `fault list`; empty if there is no such command. */
+  /** The command's name, such as `fault list`; empty if there is no such command. */
   command: string;
-  /** Each thing that is wrong with the command line or a variable. */
+  /** Everything that is wrong with the command line or variables. */
   problems?: readonly ConfigurationProblem[];
-  /** Only of what is unforeseen. */
+  /** Only for unforeseen errors. */
   stack?: string;
 };
 
@@ -32,7 +32,7 @@ export function failureOf(error: unknown, name: string, command: Command | undef
   if (error instanceof KitError) {
     const { code, message, hints } = error;
     const because = causesOf(error);
-    // Nothing but its text says why a TLS handshake has failed.
+    // The message is all that says why a TLS handshake failed.
     const known = because.flatMap((text) => explainClientError(text) ?? []);
     const advice = known.map(({ title, fix }) => `${title}. ${fix}`);
     return { ...base, code, message, because, hints: [...hints, ...advice] };
@@ -51,7 +51,7 @@ function causesOf(error: Error): string[] {
   return causes;
 }
 
-/** A failure for a person. Unforeseen errors keep their stack: they are ours to mend. */
+/** Describes a failure for a person. Unforeseen errors keep their stack, because they are bugs of this package. */
 export function describeFailure({ command, message, because, hints, problems, stack }: Failure): string {
   const name = command === "" ? "x402-kit" : `x402-kit ${command}`;
   if (problems !== undefined) {
@@ -69,11 +69,11 @@ export function describeFailure({ command, message, because, hints, problems, st
     ...because.map((cause) => `  because: ${cause}`),
     ...hints.map((hint) => `  ${hint}`),
   ];
-  // They may hold what others wrote, which must not look like a line of its own.
+  // A message may contain text from others, which must not look like a line of its own.
   return lines.map((line) => line.replaceAll("\n", "\n    ")).join("\n");
 }
 
-/** The exit code of a command that failed so. The judges have their own, since their 1 and 2 are verdicts. */
+/** The exit code for a failure. The judges have their own, since their 1 and 2 are verdicts. */
 export function exitCodeOf({ code }: Failure, command: Command | undefined): number {
   const { exit } = errorCodes[code];
   const own = command?.failureCodes;

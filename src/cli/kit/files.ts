@@ -20,18 +20,17 @@ import { renderRows } from "../../util/text.ts";
 const mebibyte = 1_048_576;
 
 /**
- * Reads a text file, and no more of it than it may hold: a file that is named by mistake may be of any size, and a device
- * never ends.
+ * Reads a text file up to a limit: a file named by mistake may have any size, and a device never ends.
  *
- * @param what what such a file is, with its article: `a header`
- * @throws {KitError} when it cannot be read, or is longer
+ * @param what the kind of file with its article, such as `a header`
+ * @throws {KitError} if it cannot be read or is longer than `most` bytes
  */
 export async function readInputFile(
   file: string,
   { most, what }: { most: number; what: string },
 ): Promise<string> {
   try {
-    // The last byte read is the one too many.
+    // `end` is inclusive, so this reads one byte more than the limit.
     return await readText(createReadStream(file, { end: most }), { most, what, name: file });
   } catch (cause) {
     if (cause instanceof KitError) throw cause;
@@ -40,10 +39,10 @@ export async function readInputFile(
 }
 
 /**
- * Reads a text from a stream, and ends it where that is longer than it may be.
+ * Reads text from a stream, and stops if it exceeds the limit.
  *
- * @param name of the stream, for the error
- * @throws {KitError} when it is longer
+ * @param name the stream's name for the error
+ * @throws {KitError} if it is longer than `most` bytes
  */
 export async function readText(
   stream: Readable,
@@ -62,10 +61,10 @@ export async function readText(
 }
 
 /**
- * Requires that files can be written, before the work whose outcome goes there.
+ * Requires that files can be written, before the work whose result goes there.
  *
- * @param files by the options that name them, without dashes
- * @throws {ConfigurationError} with each file that cannot be
+ * @param files the files by the options that name them, without dashes
+ * @throws {ConfigurationError} with each file that cannot be written
  */
 export function requireWritable(files: Readonly<Record<string, string | undefined>>): void {
   const problems = Object.entries(files).flatMap(([option, file]): ConfigurationProblem[] => {
@@ -76,9 +75,9 @@ export function requireWritable(files: Readonly<Record<string, string | undefine
 }
 
 /**
- * Writes the outcome of a command to a file, where one is named.
+ * Writes the result of a command to a file, if one is named.
  *
- * @throws {KitError} when it cannot be written
+ * @throws {KitError} if it cannot be written
  */
 export async function writeOutput(file: string | undefined, render: () => string): Promise<void> {
   if (file === undefined) return;
@@ -106,29 +105,29 @@ function whyNotWritable(file: string): string | undefined {
     accessSync(found === undefined ? folder : file, constants.W_OK);
     return undefined;
   } catch {
-    // Also a name that is too long, and a folder that may not be looked into.
+    // For example, the name is too long, or the folder may not be accessed.
     return `${file} cannot be written`;
   }
 }
 
-/** A file to write, by its path in the folder. */
+/** A file to write, with its path in the folder. */
 export type File = { path: string; text: string };
 
-/** The fate of a file: written, or there before, with the same text or another. */
+/** The result for a file: `new` if it was not there, otherwise whether the existing text is the `same`. */
 export type Written = File & { is: "new" | "same" | "other" };
 
 const root = packageFile("");
 const isInstalled = root.split(sep).includes("node_modules");
-/** How npm installs this package, and by which name. */
+/** The command that installs this package, and the specifier to install. */
 export const npmInstall = isInstalled
   ? "npm install"
-  : // A link to the checkout would bring a second vitest along.
+  : // A link to the checkout would bring in a second vitest.
     "npm install --install-links";
 export const kitSpecifier = isInstalled
   ? (installedFile() ?? "x402-facilitator-kit")
   : `file:${root.replace(/[\\/]$/, "")}`;
 
-/** The file that npm has installed this package from, as a specifier; undefined if it came from a registry. */
+/** The file that npm installed this package from, as a specifier; undefined if it came from a registry. */
 function installedFile(): string | undefined {
   const project = join(root, "../..");
   const manifest = membersOf(parseJson(readTextOf(join(project, "package.json")) ?? ""));
@@ -140,7 +139,7 @@ function installedFile(): string | undefined {
   return undefined;
 }
 
-/** The files of a folder of `templates`. Their manifests name the package that runs here, if no registry has it. */
+/** The files in a folder of `templates`. Their manifests name the copy that runs here, unless it came from a registry. */
 export function readTemplates(folder: string): File[] {
   const at = packageFile(`templates/${folder}`);
   return readdirSync(at, { recursive: true, withFileTypes: true })
@@ -159,10 +158,10 @@ export function readTemplates(folder: string): File[] {
 }
 
 /**
- * Writes the files that are not there yet, and never over another.
+ * Writes the files that do not exist yet; never overwrites one.
  *
- * @param isDry writes nothing, and finds out what would be written
- * @throws {KitError} when a file cannot be written
+ * @param isDry if true, only finds out what would be written
+ * @throws {KitError} if a file cannot be written
  */
 export function writeFiles(folder: string, files: readonly File[], isDry: boolean): readonly Written[] {
   const compared = files.map((file) => compare(folder, file));
@@ -176,7 +175,7 @@ function compare(folder: string, file: File): Written {
   return { ...file, is: readTextOf(at) === file.text ? "same" : "other" };
 }
 
-/** Undefined of a folder, and of what may not be read. */
+/** Undefined for a folder, and for a file that may not be read. */
 function readTextOf(at: string): string | undefined {
   try {
     return readFileSync(at, "utf8");
@@ -185,12 +184,12 @@ function readTextOf(at: string): string | undefined {
   }
 }
 
-/** Never over a file that has come since. */
+/** Writes a new file; fails if it was created in the meantime. */
 function write(folder: string, { path, text }: File): void {
   const at = join(folder, path);
   try {
     makeFolders(dirname(at));
-    // Keys are in it: whoever reads it is warned where others can.
+    // `.env` contains keys, and its reader warns if other users can read it.
     const mode = basename(at) === ".env" ? ownerOnly : 0o666;
     writeFileSync(at, text, { flag: "wx", mode });
   } catch (cause) {
@@ -201,19 +200,19 @@ function write(folder: string, { path, text }: File): void {
   }
 }
 
-/** Makes a folder, and those that it is in. Of itself Node never ends where a system refuses that as /proc does: with ENOENT. */
+/** Creates a folder and its parents. Node's own recursive mode never returns if a file system refuses with ENOENT (/proc). */
 export function makeFolders(path: string, mode?: number): void {
   if (existsSync(path)) return;
   makeFolders(dirname(path), mode);
   try {
     mkdirSync(path, mode);
   } catch (error) {
-    // Another process may have been quicker.
+    // Another process may have created it first.
     if (!existsSync(path)) throw error;
   }
 }
 
-/** A line for each file. */
+/** One line per file. */
 export function describeFiles(files: readonly Written[], isDry: boolean): string {
   const told = {
     new: isDry ? "would be written" : "written",
@@ -223,13 +222,13 @@ export function describeFiles(files: readonly Written[], isDry: boolean): string
   return renderRows(files.map(({ path, is }) => [path, told[is]]));
 }
 
-/** The advice if the configuration of `serve` lacks something. */
+/** The advice if the configuration of `serve` is incomplete. */
 export function adviseOnSetUp(): string {
   const guide = "docs/guides/operators.md";
   return `How it is set up, step by step: ${shownPackageFile(guide) ?? guide}; the contract is deployed by ${self} deploy`;
 }
 
-/** How a shell enters a folder, before what else is on the line; nothing for the folder in which it is. */
+/** The shell command that enters a folder, as a prefix of a line; empty for the current folder. */
 export function entering(folder: string): string {
   return folder === "." ? "" : `cd ${inShell(folder)} && `;
 }

@@ -10,13 +10,13 @@ import { escapeControls } from "../../util/text.ts";
 import { atUrl } from "./command.ts";
 import { paint } from "./terminal.ts";
 
-/** A line of `up` and `logs`: a verify or settle that has ended, or another request. */
+/** A line of `up` and `logs`: a finished verify or settle, or another request. */
 export type PaymentLine = {
   /** ISO 8601, UTC. */
   time: string;
   /** `shop` for a request to the shop behind `up --shop`. */
   operation: "verify" | "settle" | "shop" | null;
-  /** The settlement id, or `request-ID` where no payment could be read: what `x402-kit why` takes. */
+  /** The argument for `x402-kit why`: the settlement id, or `request-ID` if no payment could be read. */
   id: string;
   network: string | null;
   payer: string | null;
@@ -24,28 +24,28 @@ export type PaymentLine = {
   payerName: string | null;
   /** In the asset's smallest unit. */
   amount: string | null;
-  /** How the amount is shown; null if the token is unknown. */
+  /** How to show the amount; null if the token is unknown. */
   token: TokenUnits | null;
   outcome: string;
   status: number | null;
   reason: string | null;
   message: string | null;
-  /** The advice; null where nothing is wrong. */
+  /** The advice; null if nothing is wrong. */
   fix: string | null;
-  /** The first command of the advice that can be run as it is, by its words; null where there is none. */
+  /** The words of the first command in the advice that can be run as is; null if there is none. */
   command: readonly string[] | null;
-  /** Where to read on; null where nothing is wrong. */
+  /** Where to read more; null if nothing is wrong. */
   more: string | null;
   transaction: string | null;
   tookMs: number | null;
 };
 
-/** A verify or settle that was answered, or a request that no route answers. */
+/** A finished verify or settle, or a request without a matching route. */
 export type Ended = {
   payment: PaymentSummary;
   operation: PaymentLine["operation"];
   view: OperationView;
-  /** When it was answered, unix milliseconds. */
+  /** When it was answered, in Unix milliseconds. */
   at: number;
 };
 
@@ -55,10 +55,10 @@ export function endedOf(payment: PaymentSummary): readonly Ended[] {
   const asked = (["verify", "settle"] as const).flatMap((operation): readonly Ended[] => {
     const view = payment[operation];
     if (view === null || view.outcome === "open") return [];
-    // An `up` of an earlier version does not say when it was.
+    // An `up` of an earlier version does not report the time.
     return [{ payment, operation, view, at: view.at ?? lastSeenAt }];
   });
-  // A success stays one, whatever is answered to the same payment later.
+  // A success remains one, whatever later responses to the same payment say.
   if (settledAt !== null && settle !== null && settle.outcome !== "settled") {
     const none = { reason: null, message: null, situation: null, chainTime: null, tookMs: null };
     const view = { ...settle, ...none, outcome: "settled", status: null, at: settledAt };
@@ -95,13 +95,13 @@ export function isGood({ view, operation, payment: { settledAt } }: Ended): bool
 }
 
 /**
- * The line of what has ended. For a refusal, `explanations` say why.
+ * Creates the line for a finished operation. For a refusal, `explained` says why.
  *
- * @param origin of the service, where commands find it and pages of it are
+ * @param origin the service's origin, for commands and links to its pages
  */
 export function lineOf(ended: Ended, explained: readonly RefusalExplanation[], origin: string): PaymentLine {
   const { payment, operation, view, at } = ended;
-  // Of a 402, what a buyer can pay all the same is for `why` and `check`.
+  // For a 402, findings that do not keep buyers from paying are left to `why` and `check`.
   const explanations = isUnpaid(ended) ? explained.filter(keepsFromPaying) : explained;
   const { id, network, payer, payerName, amount, token } = payment;
   const { outcome, status, reason, tookMs } = view;
@@ -131,12 +131,12 @@ export function lineOf(ended: Ended, explained: readonly RefusalExplanation[], o
   };
 }
 
-/** A reader still sees what was said so many lines above. */
+/** How many lines back a reader still sees an explanation. */
 const mostBetween = 10;
 
 /**
- * Writes lines as text; for a refusal, the lines below it say what is wrong and what to do. Verify and settle of one payment are
- * mostly refused for the same reason, which is said once.
+ * Renders lines as text; below a refusal, further lines say what is wrong and what to do. Verify and settle of one
+ * payment are usually refused for the same reason, which is then printed once.
  */
 export function createLineRenderer(): (line: PaymentLine) => string {
   const said: { id: string; operation: string | null; below: string }[] = [];
@@ -144,7 +144,7 @@ export function createLineRenderer(): (line: PaymentLine) => string {
     const { id, operation } = line;
     const below = belowLine(line).join("\n");
     const earlier = below === "" ? undefined : said.find((one) => one.id === id && one.below === below);
-    // A line that only points to it moves it further away, too.
+    // A line that only refers to the explanation also moves it further away.
     said.unshift({ id, operation, below: earlier === undefined ? below : "" });
     said.length = Math.min(said.length, mostBetween);
     const same = `         ${paint.soft(`as ${earlier?.operation ?? "it"} above`)}`;
@@ -171,7 +171,7 @@ function headOf(line: PaymentLine): string {
   return escapeControls(words.join(" "));
 }
 
-/** The problem, what to do, and where to read on. */
+/** The problem, what to do, and where to read more. */
 function belowLine({ message, fix, more }: PaymentLine): readonly string[] {
   return [
     ...(message === null ? [] : [`         ${paint.soft("why:")} ${withoutAdvice(message, fix ?? "")}`]),
@@ -185,16 +185,16 @@ export function paintOutcome(outcome: string, text = outcome): string {
   return outcome === "open" || outcome === "pending" ? text : paint.bad(text);
 }
 
-/** An explanation with the command of its advice. */
+/** An explanation with the command in its advice. */
 export type Advised = RefusalExplanation & Pick<PaymentLine, "command">;
 
-/** Text that is safe on a command line: a request without a payment may name anything. */
+/** Text that is safe on a command line: a request without a payment may contain anything. */
 const oneWord = /^[\w-]+$/;
 
 /**
- * An explanation as a terminal shows it: with commands to paste or to run, and the address of a page.
+ * An explanation for a terminal: with commands to paste or run, and a page's URL.
  *
- * @param origin of the service that shows the page and can be asked; undefined if there is none
+ * @param origin the origin of the service that shows the page and takes commands; undefined if there is none
  */
 export function explanationAt(
   explanation: RefusalExplanation,
@@ -218,19 +218,19 @@ export function explanationAt(
   };
 }
 
-/** An explanation for programs: its page is a URL, if no service shows it that of the file in this package. */
+/** An explanation for programs: its link is always a URL. Without a service, it points to the file in this package. */
 export function withLink(explanation: Advised): Advised {
   const [file = "", section] = explanation.more.split("#");
   const more = file === errorsFile ? `${pathToFileURL(packageFile(file))}#${section}` : explanation.more;
   return { ...explanation, more };
 }
 
-/** A clause of so few words may begin quite different advice: “Sign again”. */
+/** A clause this short may begin entirely different advice: "Sign again". */
 const fewWords = 2;
 
 /**
- * A message without the advice at its end, where that is said beside it: answers carry both in one sentence, and cut what is
- * too long. It is the same advice if it begins with the same clause.
+ * Removes the advice at the end of a message if it is shown next to it: responses contain both in one sentence, cut off
+ * if too long. It is the same advice if it begins with the same clause.
  */
 export function withoutAdvice(message: string, advice: string): string {
   const said = message.replace(/\.\.\.$/, "");
@@ -243,7 +243,7 @@ export function withoutAdvice(message: string, advice: string): string {
   return message;
 }
 
-/** The advice on the worst finding, and a link; without repeating the message. */
+/** The advice and the link for the worst finding. Facts that are already in the message are left out. */
 function adviceOn(
   explanations: readonly Advised[],
   message: string | null,
@@ -257,14 +257,14 @@ function adviceOn(
   return { fix: `${fix} (${facts})`, command, more };
 }
 
-/** The beginning and the end of an address or a hash. */
+/** Shortens an address or a hash to its beginning and end. */
 export function shortenHex(hex: string): string {
   return `${hex.slice(0, 8)}…${hex.slice(-4)}`;
 }
 
 /**
- * An advice whose commands, between backticks, can be pasted: called as this command was, with the options that this payment
- * needs.
+ * Completes the commands in the advice, between backticks, so that they can be pasted: with the way this command was
+ * called, and the options that this payment needs.
  */
 export function withWholeCommands(advice: string, context: AdviceContext): string {
   return advice.replace(/`(x402-kit |up --)([^`]*)`/g, (_, first: string, rest: string) => {
@@ -273,7 +273,7 @@ export function withWholeCommands(advice: string, context: AdviceContext): strin
   });
 }
 
-/** The words of the first command in an advice that a payment makes whole; null if it has none. */
+/** The words of the first command in the advice that can be completed for this payment; null if there is none. */
 function commandIn(advice: string, context: AdviceContext): readonly string[] | null {
   for (const [, words = ""] of advice.matchAll(/`x402-kit ([^`]*)`/g)) {
     const options = optionsOf(words, context);

@@ -10,22 +10,22 @@ import { answersWithinMs, noAnswer, openHttp, sendHttp } from "../../util/http-c
 import { membersOf, parseJson, unlessTooDeep } from "../../util/json.ts";
 import { sleep } from "../../util/waiting.ts";
 
-/** Reads what a running `up`, `mock` or `serve` shows of payments. */
+/** Reads payments from a running `up`, `mock` or `serve`. */
 export type PaymentReader = ReturnType<typeof createPaymentReader>;
 
 const listSchema = paymentListSchema.extend({ payments: z.array(z.unknown()) });
 
 const settlementSchema = z.record(z.string(), z.string().nullable());
 
-/** A longer event of a stream is no payment's. */
+/** A longer event in a stream is not a payment. */
 const longestEvent = 1_048_576;
 
-/** Between attempts to go on with a stream that was cut. */
+/** The pause before reconnecting to an interrupted stream. */
 const reconnectMs = 500;
 
 /**
  * @param origin such as `http://127.0.0.1:4402`
- * @param token what the admin listener of `serve` asks for; `up` and `mock` ask for none
+ * @param token the token of a `serve`'s admin listener; `up` and `mock` need none
  */
 export function createPaymentReader(origin: string, token?: string) {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -63,12 +63,16 @@ export function createPaymentReader(origin: string, token?: string) {
     });
   }
 
-  /** @throws KitError unless it is 200 with JSON, or the 404 of a payment that is not known, which is undefined */
+  /**
+   * Returns the JSON of a 200, and undefined for the 404 of an unknown payment.
+   *
+   * @throws KitError for any other response
+   */
   async function read(path: string): Promise<unknown> {
     const { status, text } = await send(path);
     requireAccess(status);
     const body = unlessTooDeep(parseJson(text));
-    // Where no such route is, as at `serve`, a problem is described, or nothing.
+    // A missing route, as at `serve`, answers with another kind of body or none.
     if (status === 404 && membersOf(body).error !== undefined) return undefined;
     if (status !== 200) throw refused(path, status, body);
     if (body === undefined) throw somethingElse(path);
@@ -110,7 +114,7 @@ export function createPaymentReader(origin: string, token?: string) {
       const path = `/payments?limit=${limit}`;
       const { data } = listSchema.safeParse(await read(path));
       if (data === undefined) throw somethingElse(path);
-      // One that cannot be read must not hide the others.
+      // One unreadable payment must not hide the others.
       const payments = data.payments.flatMap((one) => paymentSummarySchema.safeParse(one).data ?? []);
       if (payments.length === 0 && data.payments.length > 0) throw somethingElse(path);
       return payments.slice(0, limit);
@@ -123,14 +127,14 @@ export function createPaymentReader(origin: string, token?: string) {
       if (data === undefined) throw somethingElse(path);
       return data.payment;
     },
-    /** The ledger's entry of a payment that {@link find} does not give, by its settlement id; only `serve` keeps one. */
+    /** The ledger's entry for a payment that {@link find} does not return, by its settlement id. Only `serve` has one. */
     async findSettlement(id: string) {
       const { text } = await send(`/payments/${encodeURIComponent(id)}`);
       return settlementSchema.safeParse(membersOf(parseJson(text)).settlement).data;
     },
     /**
-     * Calls back with every change of a payment until the signal aborts, beginning with all that is known; goes on by
-     * itself where the stream was cut.
+     * Calls back with every change of a payment until the signal aborts, beginning with all known payments. Reconnects
+     * if the stream is interrupted.
      */
     async follow(onChange: (payment: PaymentSummary) => void, signal: AbortSignal) {
       let lastEventId: string | undefined;

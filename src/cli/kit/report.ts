@@ -18,16 +18,16 @@ type Formats = { json: boolean; junit: string | undefined; html: string | undefi
 /**
  * Requires that the files of a report can be written.
  *
- * @throws {ConfigurationError} with each file that cannot be
+ * @throws {ConfigurationError} with each file that cannot be written
  */
 export function requireReportFiles({ junit, html }: Formats): void {
   requireWritable({ junit, html });
 }
 
 /**
- * Prints and writes a report in every format that was chosen; returns its exit code.
+ * Prints and writes a report in every chosen format; returns its exit code.
  *
- * @param error why nothing could be judged, or not to the end: a member of the JSON
+ * @param error why nothing could be judged, or not everything; added to the JSON
  */
 export async function writeReport(
   report: Report,

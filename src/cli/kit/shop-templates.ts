@@ -10,11 +10,12 @@ import { type File, readTemplates } from "./files.ts";
 export const usualPort = 3_000;
 
 /**
- * The files of a shop, a buyer and their test: a framework's own in the place of a common one.
+ * The files of a shop, a buyer and their test. A framework's own file replaces a common one.
  *
- * @param options.typescript the source, instead of the JavaScript that `npm run generate` makes from it
- * @param options.url of the `up` that they use
- * @param options.port where the shop listens
+ * @param options.typescript true for the TypeScript source instead of the JavaScript that `npm run generate` makes of
+ * it
+ * @param options.url the URL of the `up` that they use
+ * @param options.port the shop's port
  */
 export function shopFiles(
   framework: Framework,
@@ -24,7 +25,7 @@ export function shopFiles(
     port = usualPort,
   }: { typescript?: boolean; url?: string; port?: number } = {},
 ): readonly File[] {
-  // Next has a server of its own, and all others that of Node.
+  // Next has its own server; all others use Node's.
   const folders = [framework, "common", ...(framework === "next" ? [] : ["server"])];
   const files = typescript ? inTypeScript(folders) : inJavaScript(folders);
   return [
@@ -33,7 +34,7 @@ export function shopFiles(
       text: text.replaceAll(`${usualPort}`, `${port}`).replace("../server/", "./"),
     })),
     { path: ".env", text: `${localEnv(url)}\n` },
-    // npm leaves files of this name out of a package.
+    // npm does not include files with this name in a package.
     {
       path: ".gitignore",
       text: ["node_modules/", ".env", ...(typescript ? generated : [".next/"]), ""].join("\n"),
@@ -46,7 +47,7 @@ const generated = [".next/", "next-env.d.ts", "*.tsbuildinfo"];
 
 const typescriptFile = /\.tsx?$/;
 
-/** The files of several folders; of two with the same path the first. */
+/** The files of several folders. For a path in more than one, the first wins. */
 function readFolders(folders: readonly string[]): File[] {
   const files = folders.flatMap(readTemplates);
   return files.filter(({ path }, index) => files.findIndex((file) => file.path === path) === index);
@@ -78,7 +79,7 @@ const manifestSchema = z.looseObject({
 /** Reads the package.json of a template. */
 export const readManifest = (text: string) => manifestSchema.parse(JSON.parse(text));
 
-/** A package.json with what another one adds: of the types of packages only those for its dependencies. */
+/** Merges additions into a package.json. Of the `@types` packages, only those for its dependencies are added. */
 function withTypes(text: string, added: string): string {
   const manifest = readManifest(text);
   const { scripts, devDependencies } = readManifest(added);

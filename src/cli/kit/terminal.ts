@@ -2,29 +2,29 @@ import { readFileSync } from "node:fs";
 import { styleText } from "node:util";
 import { escapeControlsInText } from "../../util/text.ts";
 
-/** Where a command writes, and what it may know of the process around it. */
+/** The output of a command, and its view of the process around it. */
 export type Terminal = {
-  /** A line on stdout. */
+  /** Prints a line on stdout. */
   print(text: string): void;
-  /** A line on stderr. */
+  /** Prints a line on stderr. */
   printError(text: string): void;
-  /** True if what is printed may have colours; not by default. */
+  /** True if output may be colored; false by default. */
   hasColours?: boolean;
   /** The variables; a file `.env` adds to them. */
   env: Record<string, string | undefined>;
   /**
-   * Takes over what Ctrl-C and SIGTERM do: without it they end the process at once. The signal aborts with an
+   * Takes over the handling of Ctrl-C and SIGTERM, which otherwise end the process at once. The signal aborts with an
    * {@link Interruption}.
    */
   takeSignals(): AbortSignal;
 };
 
-/** The command was cut short, as its user wished. */
+/** The command was ended early by its user. */
 export class Interruption extends Error {
   override readonly name = "Interruption";
 }
 
-/** The terminal as commands get it: what they print may hold what others wrote, and must not control the terminal. */
+/** The terminal for commands: their output may contain text from others, which must not control the terminal. */
 export function withoutControls(terminal: Terminal): Terminal {
   return {
     ...terminal,
@@ -33,7 +33,7 @@ export function withoutControls(terminal: Terminal): Terminal {
   };
 }
 
-/** How a part of a line is to look. */
+/** The styles for parts of a line. */
 const looks = {
   strong: "bold",
   soft: "dim",
@@ -45,8 +45,8 @@ const looks = {
 type Look = keyof typeof looks;
 
 /**
- * Marks of a private plane of Unicode, and not the escape sequences of terminals: those are taken out of all that is printed,
- * since it may hold what others wrote. Such a text can colour itself at most.
+ * Styles are marked by characters in a private plane of Unicode. Terminal escape sequences would not do: they are
+ * removed from all output, which may contain text from others. Such a text can at most color itself.
  */
 const firstMark = 0xf0000;
 const end = String.fromCodePoint(firstMark);
@@ -54,12 +54,12 @@ const names = Object.keys(looks) as Look[];
 const begin = (look: Look) => String.fromCodePoint(firstMark + 1 + names.indexOf(look));
 const marked = /[\u{f0001}-\u{f0005}]([^\u{f0000}]*)\u{f0000}/gu;
 
-/** Paints text: `paint.good("valid")`. The terminal shows it so where it has colours. */
+/** Styles text: `paint.good("valid")`. The terminal shows the style if it has colors. */
 export const paint = Object.fromEntries(
   names.map((look) => [look, (text: string) => `${begin(look)}${text}${end}`]),
 ) as Readonly<Record<Look, (text: string) => string>>;
 
-/** A painted text for a terminal, or for what has no colours, such as a file. */
+/** Renders styled text for a terminal, or for an output without colors, such as a file. */
 export function show(text: string, hasColours: boolean): string {
   return text.replace(marked, (whole, part: string) => {
     const look = names[(whole.codePointAt(0) ?? firstMark) - firstMark - 1];
@@ -67,12 +67,12 @@ export function show(text: string, hasColours: boolean): string {
   });
 }
 
-/** Between two looks whether the parents are still there. */
+/** The interval between two checks of the parents. */
 const pollMs = 500;
 
 /**
- * Calls `act` once this process has lost its parent, or that one its own: between npm and a command that it runs is a
- * shell, which SIGTERM to npm ends, and kill -9 does not. Does not keep the process running.
+ * Calls `act` once this process has lost its parent or grandparent. npm runs a command through a shell: SIGTERM to npm
+ * ends that shell too, kill -9 does not. Does not keep the process running.
  *
  * @param parentOf for tests
  */
@@ -82,7 +82,7 @@ export function onParentEnd(act: () => void, parentOf = readParent): void {
   const timer = setInterval(() => {
     const parent = parentOf(ppid);
     npm ??= parent;
-    // If that is unknown, nothing has ended: a process that may open no more files is not to stop serving.
+    // If the parent cannot be read, assume nothing ended: a process out of file descriptors must not stop serving.
     const hasChanged = parent !== undefined && parent !== npm;
     if (process.ppid === ppid && !hasChanged) return;
     clearInterval(timer);
@@ -91,10 +91,10 @@ export function onParentEnd(act: () => void, parentOf = readParent): void {
   timer.unref();
 }
 
-/** The parent of a process as Linux tells it: "" where there is no such process; undefined where that cannot be read. */
+/** The parent of a process, on Linux: "" if there is no such process; undefined if that cannot be read. */
 export function readParent(pid: number): string | undefined {
   try {
-    // The name of the process is in brackets, and may hold any character.
+    // The process name is in parentheses, and may contain any character.
     return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ")[1];
   } catch (error) {
     const code: unknown = Reflect.get(Object(error), "code");

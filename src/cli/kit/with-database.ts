@@ -16,7 +16,7 @@ import type {
 } from "../../service/organizations/organizations.ts";
 import { ConfigurationError } from "../../util/errors.ts";
 
-/** Reads the environment for a command that opens the database: the database's URL, and the variables of `read`. */
+/** Reads the environment for a command that opens the database: its URL, and the variables that `read` reads. */
 export function usingDatabase<E>(more: readonly VariableName[], read: (reader: VariableReader) => E) {
   return {
     usesEnvFile: true,
@@ -37,21 +37,21 @@ export const usesKeys = usingDatabase(["API_KEY_PEPPER"], (reader) => {
   return { pepper: reader.read("API_KEY_PEPPER") ?? "" };
 });
 
-/** The given name, or that of the operating system's user who runs this process. */
+/** The given name, or the name of the operating system user who runs this process. */
 export function actorOr(given: string | undefined): string {
   if (given !== undefined) return given;
   try {
     return userInfo().username;
   } catch {
-    // A container may run under a number that has no name.
+    // A container may run under a user id without a name.
     return `uid ${process.getuid?.() ?? "unknown"}`;
   }
 }
 
 /**
- * Opens the database for as long as the work takes.
+ * Opens the database while `work` runs.
  *
- * @throws KitError when it is not there, or behind this version, with what to do about it
+ * @throws KitError if it is not there or behind this version; the error says what to do
  */
 export async function withDatabase<T>(url: string, work: (db: Database) => Promise<T>): Promise<T> {
   const db = await openReady(url, { readOnly: true });
@@ -62,7 +62,7 @@ export async function withDatabase<T>(url: string, work: (db: Database) => Promi
   }
 }
 
-/** Opens the ledger for as long as the work takes, as {@link withDatabase} does. */
+/** Opens the ledger while `work` runs, like {@link withDatabase}. */
 export function withLedger<T>(
   url: string,
   work: (ledger: Ledger, now: () => number) => Promise<T>,
@@ -72,7 +72,7 @@ export function withLedger<T>(
   );
 }
 
-/** Opens the organizations for as long as the work takes; what changes is noted as done by `actor`. */
+/** Opens the organizations while `work` runs. Changes are recorded as made by `actor`. */
 export function withOrganizations<T>(
   options: { databaseUrl: string; actor?: string | undefined; reserved?: ReservedAddresses },
   work: (organizations: OrganizationAdministration) => Promise<T>,

@@ -5,7 +5,7 @@ import { joinHeaders } from "../../util/json.ts";
 import { createMcpServers } from "./server.ts";
 import type { ToolContext } from "./tools.ts";
 
-/** Answers the requests to `/mcp` (Streamable HTTP). */
+/** Creates the handler for requests to `/mcp` (Streamable HTTP). */
 export async function createMcpRoute(context: ToolContext) {
   const handler: McpHttpHandler = createMcpHandler(await createMcpServers(context));
   return async (request: FastifyRequest, reply: FastifyReply) => {

@@ -8,7 +8,7 @@ import { createTools, type Tool, type ToolContext, type ToolResult } from "./too
 const instructions = `x402-facilitator-kit: local chains with an x402 facilitator. Call state first: it has the addresses and keys of
 the running up. After a payment that failed, call why. setup gives the files of a shop; read_doc has the documentation.`;
 
-/** Makes the MCP servers of one `up`: one for each request over HTTP, and one for a connection over stdio. */
+/** Returns a factory for the MCP servers of one `up`: one server per HTTP request, or one for a stdio connection. */
 export async function createMcpServers(context: ToolContext): Promise<() => McpServer> {
   const tools = await createTools(context);
   return () => {

@@ -10,12 +10,12 @@ import { packageFile } from "../../util/self-command.ts";
 import type { CommandEntry, Option, Program } from "../kit/command.ts";
 import { shopFiles } from "../kit/shop-templates.ts";
 
-/** A tool of the MCP server: its arguments, by name, and the JSON that it gives. */
+/** A tool of the MCP server. */
 export type Tool = {
   name: string;
   description: string;
   inputSchema: z.ZodObject;
-  /** @throws KitError when there is nothing to give */
+  /** @throws KitError if the tool fails */
   run(values: Record<string, unknown>, signal: AbortSignal): Promise<ToolResult>;
 };
 
@@ -24,7 +24,7 @@ export type ToolResult = { result: unknown; isError?: boolean };
 /** The `up` that the tools act on, the file with its added networks, and the program whose commands they run. */
 export type ToolContext = { url: string; networkFile: string | undefined; program: Program };
 
-/** The commands that are tools, by the tool's name. */
+/** The commands that are tools, by tool name. */
 const toolCommands: Readonly<Record<string, string>> = {
   list: "logs",
   why: "why",
@@ -42,7 +42,7 @@ const toolCommands: Readonly<Record<string, string>> = {
   reset: "reset",
 };
 
-/** The server sets these, or a call would never end. */
+/** Options that the server sets itself, or with which a call would never end. */
 const ownOptions = new Set(["json", "url", "follow", "network-file", "token"]);
 
 export async function createTools(context: ToolContext): Promise<Tool[]> {
@@ -61,7 +61,7 @@ async function commandTool(
   { url, networkFile, program }: ToolContext,
 ): Promise<Tool> {
   const { options } = await load();
-  // Files of this machine are not for whoever reaches the server.
+  // Whoever can reach the server must not get at files on this machine.
   const taken = Object.entries(options).filter(
     ([option, { placeholder }]) => !ownOptions.has(option) && placeholder !== "FILE",
   );
@@ -78,12 +78,12 @@ async function commandTool(
       const code = await program.main([...command.split(" "), ...args, ...own], {
         print: (text) => lines.push(...text.split("\n")),
         printError: (text) => failures.push(text),
-        // Keys of the caller's environment are not for whoever reaches this server.
+        // Whoever can reach this server must not get at keys in the caller's environment.
         env: { NETWORKS_FILE: networkFile },
         takeSignals: () => signal,
       });
       const documents = lines.map((line) => parseJson(line) ?? line);
-      // A line for each payment, and else one document.
+      // One line per payment for `list`, otherwise one document.
       const result = name === "list" && code === 0 ? documents : documents[0];
       const hasFailed = code !== 0 && (result === undefined || Object.hasOwn(Object(result), "error"));
       return { result: result ?? { text: failures.join("\n") }, isError: hasFailed };
@@ -105,7 +105,7 @@ function schemaOf({ describe, placeholder, required, default: usual, example }: 
 const describeProblem = ({ input }: { input?: unknown }) =>
   input === undefined ? "is needed" : "must be a string or a number";
 
-/** @throws KitError for a text that a command line would read as something else */
+/** @throws KitError for text that a command line would read as something else */
 function argumentsOf(option: string, { placeholder, positional }: Option, value: unknown): string[] {
   if (value === undefined || value === false) return [];
   if (placeholder === undefined) return [`--${option}`];

@@ -17,38 +17,41 @@ import { closeWithTimeout } from "../../util/waiting.ts";
 export type ServeOptions = {
   config: ServeConfig;
   signers: readonly [Signer, ...Signer[]];
-  /** Open and up to date; closed with the service. */
+  /** Open and up to date; the service closes it. */
   database: Database;
   logger: Logger;
-  /** Names the service on the channels. */
+  /** Identifies the service on the channels. */
   serviceId: string;
-  /** Its payments, which are kept from the first call on. */
+  /** The service's payments, recorded from the first call on. */
   openTimeline(): Timeline;
-  /** Called with the URLs once payments are taken. */
+  /** Called with the URLs once payments are accepted. */
   onServing(urls: ServiceUrls): void;
 };
 
 type ServiceUrls = { url: string; metrics?: string; admin?: string };
 
-/** Verifies at a time take one request to a node each; 2,500 are more than a second of work. */
+/** The limit for concurrent verifies. Each makes one request to a node; 2,500 are more than a second of work. */
 const maxVerifies = 2_500;
 
-/** Listings, documents and unknown paths at a time: each is answered within milliseconds, or is not being read. */
+/**
+ * The limit for other concurrent requests, such as listings and documents: each is answered within milliseconds unless
+ * its client is slow to read.
+ */
 const maxOthers = 500;
 
-/** However much one organization sends, an eighth of the places is left for others. */
+/** However much one organization sends, an eighth of the slots stays free for others. */
 const organizationShare = 7 / 8;
 
-/** How often a running service looks at its networks and its operators again. */
+/** How often a running service checks its networks and operators. */
 const inspectEveryMs = 15_000;
 
-/** A process whose event loop is a second late answers too late. */
+/** If the event loop is a second behind, responses come too late. */
 const maxLagMs = 1_000;
 
 /**
- * Runs the service until the signal aborts, and ends it with grace.
+ * Runs the service until the signal aborts, then shuts it down gracefully.
  *
- * @throws ConfigurationError when a network is not what was configured, KitError when it cannot listen
+ * @throws ConfigurationError if a network is not as configured, KitError if it cannot listen
  */
 export async function runService(interrupted: AbortSignal, options: ServeOptions): Promise<void> {
   const { config, logger, onServing } = options;
@@ -58,7 +61,7 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
   let isServing = false;
   const beside: Partial<ServiceUrls> = {};
   try {
-    // From now on, so that it can be seen why a start does not come to its end.
+    // Served from now on, so that operators can see why a start does not finish.
     if (metricsServer !== undefined && config.metrics !== undefined) {
       const url = await listen(metricsServer.app, config.metrics, "METRICS_");
       beside.metrics = `${url}/metrics`;
@@ -84,7 +87,7 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
     await closeWithTimeout(
       {
         async close() {
-          // For answering unfinished settles, and closing.
+          // The time reserved for answering unfinished settles, and for closing.
           const closingMs = Math.min(5_000, timeoutMs / 3);
           const finishMs = Math.max(0, timeoutMs - delayMs - closingMs);
           if (isServing) await service.drain({ delayMs, finishMs });
@@ -99,19 +102,19 @@ export async function runService(interrupted: AbortSignal, options: ServeOptions
   logger.info("ended");
 }
 
-/** Metrics, and the server that Prometheus reads them from. */
+/** Creates the metrics, and the server that Prometheus reads them from. */
 async function createMetricsServer(logger: Logger) {
   const { metrics, register } = await createMetrics();
   return { metrics, app: createMetricsApp(register, logger) };
 }
 
-/** The service, put together as it is configured. */
+/** Creates the service as configured. */
 function composeService(
   { config, signers, database, logger, serviceId }: ServeOptions,
   metrics: Metrics | undefined,
 ): Promise<Service> {
   const { recovererKey, sponsorKey, authorizerKeys, apiKeyPepper, settleWaitMs, anonymousVerify } = config;
-  /** Keys for the network alone come first: the first one is offered there. */
+  /** Keys for this network come first, because the first key is the one offered. */
   const authorizersOf = (name: NetworkName) =>
     createAuthorizers(
       [name, undefined].flatMap((of) =>
@@ -147,7 +150,7 @@ function composeService(
   });
 }
 
-/** Where operators look at payments, when that is configured. */
+/** Creates the server on which operators view payments, if it is configured. */
 async function createAdminServer({ config, database, openTimeline, logger }: ServeOptions) {
   if (config.admin === undefined) return undefined;
   const { createAdmin } = await import("../../service/admin/create-admin.ts");
@@ -161,7 +164,7 @@ async function createAdminServer({ config, database, openTimeline, logger }: Ser
   });
 }
 
-/** `prefix` is how the names of the variables begin that say where. */
+/** Listens on a port. `prefix` begins the names of the variables that configure it. */
 async function listen(
   server: Pick<Service, "listen">,
   { host, port }: { host: string; port: number },
@@ -184,7 +187,7 @@ async function listen(
   }
 }
 
-/** Logs a line for each network: with what it is served, or why it is not yet. */
+/** Logs one line per network: how it is served, or why it is not ready yet. */
 async function logNetworks(
   { checkHealth }: Service,
   { config, signers, logger }: ServeOptions,

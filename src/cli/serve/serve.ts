@@ -9,7 +9,7 @@ import { ConfigurationError } from "../../util/errors.ts";
 import { defineCommand, flag, networkFileOption } from "../kit/command.ts";
 import { adviseOnSetUp } from "../kit/files.ts";
 
-/** How much is remembered of payments, where operators or traces look at them. */
+/** How much is kept about payments for operators and traces. */
 const timelineBounds = { payments: 2_000, bytes: 20_000_000, entries: 500 };
 
 export const serve = defineCommand({

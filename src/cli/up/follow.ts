@@ -20,12 +20,12 @@ import {
 import { paint } from "../kit/terminal.ts";
 
 /**
- * How much CPU time explanations may take from the payments of the same process: one of a wrong signature takes some 4 ms, so
- * that is a burst of 25, or twelve a second.
+ * The CPU time that explanations may take from the payments in the same process. A wrong signature takes about 4 ms to
+ * explain, so this allows a burst of 25, or twelve per second.
  */
 const explaining = { share: 0.05, mostMs: 100 };
 
-/** Prints the lines of {@link followPayments} of a harness that runs here. */
+/** Prints the lines of {@link followPayments} for a harness in this process. */
 export function followHarness(
   { timeline, context, description }: RunningHarness,
   render: (line: PaymentLine) => string = createLineRenderer(),
@@ -37,9 +37,8 @@ export function followHarness(
 }
 
 /**
- * Calls `write` with a line for every verify and settle that ends, and for requests that no route answers. Gives what ends
- * that. Where many are refused, the lines come without the cause that is looked for in the payment, and say how to ask for
- * it.
+ * Calls `write` with a line for every finished verify and settle, and for requests without a matching route. Returns a
+ * function that stops it. If many payments are refused, the lines lack the cause and say how to look it up.
  */
 export function followPayments(
   timeline: Timeline,
@@ -61,7 +60,7 @@ export function followPayments(
   });
 }
 
-/** The advice when there is no time to look for the cause. */
+/** The advice if there is no time to look for the cause. */
 function adviceToAsk({ payment: { id }, view: { reason } }: Ended): RefusalExplanation {
   return {
     mistake: "",
@@ -82,10 +81,10 @@ export function describeNews({ what, more, isBad }: News): string {
   return `${timeOfDay()} ${paint.strong(what.padEnd(7))} ${isBad ? paint.bad(short) : short}`;
 }
 
-/** A shop asks once, when it starts; what asks all the time is no news. */
+/** A shop reads it once when it starts; a client that polls is not worth a line each time. */
 const quietMs = 1_000;
 
-/** Calls `write` with a line when a shop, or another client, has read `GET /supported`. */
+/** Calls `write` with a line when a shop or another client has read `GET /supported`. */
 export function followShops(server: Server, write: (line: string) => void): void {
   let last = -quietMs;
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {

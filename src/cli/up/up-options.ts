@@ -139,7 +139,7 @@ export const upOptions = {
   ),
 } as const satisfies Options;
 
-/** The problem with values that are right one by one. */
+/** Finds problems in combinations of values that are valid on their own. */
 export function checkUp(values: GivenValues): readonly ConfigurationProblem[] {
   return [
     ...checkContracts(values),
@@ -161,7 +161,7 @@ function checkState({ state, seed, fork }: GivenValues): readonly ConfigurationP
   return [{ name: "--state", problem }];
 }
 
-/** The port of the proxy in front of the shop: by default the one after that of the facilitator. */
+/** The port of the proxy in front of the shop; by default the one after the facilitator's. */
 export function shopPortOf({ port, "shop-port": own }: { port: number; "shop-port"?: number | undefined }) {
   return own ?? (port === 0 ? 0 : port + 1);
 }
@@ -179,7 +179,7 @@ function checkShop({ shop, port = 0, ...values }: GivenValues): readonly Configu
 }
 
 function checkOrganizations({ organizations, networks }: GivenValues): readonly ConfigurationProblem[] {
-  // Problems of the networks are said by their own option.
+  // Problems with the networks are reported for their own option.
   if (organizations === undefined || networks === undefined) return [];
   const read = attempt(() => readOrganizationFile(organizations, networks));
   return "problem" in read ? [{ name: "--organizations", problem: read.problem }] : [];
@@ -187,18 +187,18 @@ function checkOrganizations({ organizations, networks }: GivenValues): readonly 
 
 type GivenValues = Partial<Values<typeof upOptions>>;
 
-/** Addresses of the facilitator contract, which are not those of the tokens. */
+/** The facilitator contract's addresses, which must differ from those of the tokens. */
 export function resolveContracts(values: GivenValues, known: NetworkRegistry = builtInNetworks) {
   const { asset = {} } = values;
   const assets = known.all.map(({ name, usdc }) => asset[name] ?? usdc);
   return resolveFacilitatorContracts(contractsOf(values), assets);
 }
 
-/** The options that decide what `up` answers: those that are given, and for the others those of the session that it goes on from. */
+/** The settings that decide what `up` answers: the given options, otherwise those of the session that it continues. */
 export function planUp(values: Values<typeof upOptions>, known: KnownNetworks, session: Session | undefined) {
   const { plain, asset, claim } = values;
   const saved = session?.settings && readSettings(session.settings, known);
-  // Whoever names all five means what is usual.
+  // Naming all five networks is the same as the default.
   const isUsual = values.networks.join() === networkNames.join();
   const names = saved !== undefined && isUsual ? saved.networks : values.networks;
   const assets = { ...saved?.assets, ...asset };
@@ -225,7 +225,7 @@ export function planUp(values: Values<typeof upOptions>, known: KnownNetworks, s
     recovery: !values["no-recovery"] && (saved?.recovery ?? true),
     discovery: values.discovery || (saved?.discovery ?? false),
     claims: claim ?? saved?.claims,
-    // Whoever sent the file opens this machine to no other.
+    // A session file from someone else must not open this machine to others.
     isOpen: values.open || plain || (saved?.open === true && isLoopbackHost(values.host)),
   } as const;
 }
@@ -285,7 +285,7 @@ function checkPrinted({ env, json, ...values }: GivenValues): readonly Configura
   return problems;
 }
 
-/** A kind of payment, by its scheme and its network: in version 2 where that is a CAIP-2 name, else in version 1. */
+/** Reads a kind of payment, given as scheme and network: version 2 for a CAIP-2 name, otherwise version 1. */
 function readClaim(text: string): ClaimedKind {
   const [, scheme, network] = /^([a-z][a-z0-9-]*)@([a-z0-9-]+(?::[-_a-zA-Z0-9/+=]+)?)$/.exec(text) ?? [];
   if (scheme === undefined || network === undefined) {
@@ -300,12 +300,12 @@ function readLine(text: string): string {
 }
 
 /**
- * The parsed `--fork`: a source for each network, or undefined for the URL in the network's variable; "all" for every network
- * with a variable; undefined without `--fork`.
+ * The parsed `--fork`: a source for each network, or undefined for the URL in the network's variable; "all" for every
+ * network with a variable; undefined without `--fork`.
  */
 export type ForkRequests = ReadonlyMap<NetworkName, ForkOption | undefined> | "all" | undefined;
 
-/** Reads `--fork`: bare, `base,polygon`, `base=https://…`, or `base=FILE`. Its messages show no URL. */
+/** Reads `--fork`: bare, `base,polygon`, `base=https://…`, or `base=FILE`. Its errors show no URL. */
 export function readForkRequests(text: string, known?: NetworkRegistry): ForkRequests {
   if (text === "") return "all";
   const requests = new Map<NetworkName, ForkOption | undefined>();
@@ -325,9 +325,9 @@ function readSource(text: string): ForkOption {
 }
 
 /**
- * The sources of forked chains, with the URLs of the environment.
+ * The sources of forked chains, with the URLs from the environment.
  *
- * @throws {ConfigurationError} when a network has no URL, or is not started
+ * @throws {ConfigurationError} if a network has no URL, or is not started
  */
 export function resolveForks(
   requests: ForkRequests,

@@ -11,7 +11,7 @@ import { atUrl } from "../kit/command.ts";
 import { shortenHex } from "../kit/payment-line.ts";
 import { paint } from "../kit/terminal.ts";
 
-/** The text printed when `up` is ready: at most 30 lines, the keys of payers not among them. */
+/** The text printed when `up` is ready: at most 30 lines, without the payers' keys. */
 export function describeUp(
   harness: HarnessDescription,
   payments: readonly SamplePayment[] | undefined,
@@ -51,7 +51,7 @@ export function describeUp(
   ].join("\n");
 }
 
-/** The options with which `up --env` asks this one; nothing at the usual address. */
+/** The options that make `up --env` find this `up`; empty for the default address. */
 function atAddress(origin: string): string {
   const { hostname, port } = new URL(origin);
   const host = hostname.replace(/^\[|\]$/g, "");
@@ -61,7 +61,7 @@ function atAddress(origin: string): string {
   ].join("");
 }
 
-/** The addresses that shops name as payTo, each with its networks. */
+/** The addresses to use as payTo, each with its networks. */
 function payToRows({ networks }: HarnessDescription): [payTo: string, names: string][] {
   const byAddress = Map.groupBy(Object.entries(networks), ([, network]) => network?.payTo);
   return [...byAddress].flatMap(([payTo, all]) =>
@@ -103,7 +103,7 @@ function describeForks(harness: HarnessDescription): readonly string[] {
   return lines.length === 0 ? [] : [...lines, ""];
 }
 
-/** The settings of a running `up` for a shop and its tests, as lines of a `.env`. Payments are made on the first network. */
+/** The settings of a running `up` for a shop and its tests, as `.env` lines. Payments use the first network. */
 export function describeAsEnv(harness: HarnessDescription): string {
   const { facilitator, organization, payers } = harness;
   const running = networksOf(harness).flatMap((name) => {
@@ -129,13 +129,11 @@ export function describeAsEnv(harness: HarnessDescription): string {
   return renderVariables(new Map(lines));
 }
 
-/*
- * The report that `up` and `mock` both print when they are ready.
- */
+/* The parts that `up` and `mock` both print when they are ready. */
 
 type Payers = Readonly<Record<string, { address: string; privateKey: string }>>;
 
-/** The test payers with what becomes of their payments; addresses and keys below, since a key is nearly a line wide. */
+/** Lists the test payers with their outcomes, then their addresses and keys, since a key is nearly a line wide. */
 export function describePayers(payers: Payers): readonly string[] {
   const known: Readonly<Record<string, TestPayer>> = testPayers;
   const outcomes = Object.keys(payers).map((name) => {
@@ -148,10 +146,10 @@ export function describePayers(payers: Payers): readonly string[] {
   return [renderTable(["payer", "outcome"], outcomes), "", ...accounts];
 }
 
-/** How long the payment of the printed curl can be settled: a day. */
+/** How long the payment in the printed curl stays valid: a day. */
 export const curlValidSeconds = 86_400;
 
-/** Where payments may go, in a line, unless that is to the facilitator contract alone. */
+/** A line about the possible recipients of payments; none if only the facilitator contract is possible. */
 export function describePayTo(policy: PayToPolicy = "contract"): readonly string[] {
   const told = {
     contract: [],

@@ -33,7 +33,7 @@ export const up = defineCommand({
     const { createLogger } = await import("../../observe/log/logger.ts");
     const logger = createLogger(values["log-level"], {
       write(line) {
-        // Payments that Ctrl-C cuts short are no news to the person who pressed it.
+        // Warnings about payments that Ctrl-C interrupts do not interest the person who pressed it.
         if (interrupted.aborted && isWarning(line)) return;
         printError(isForMachines ? line.trimEnd() : renderLogLine(line));
       },
@@ -71,10 +71,10 @@ export const up = defineCommand({
     }
     try {
       const ended = untilEnd(harness, interrupted);
-      // What their moment decides would differ from run to run.
+      // Sample payments depend on the time, so seeded runs would differ.
       const hasDemo = !values["no-demo"] && values.seed === undefined && state?.saved === undefined;
       const paying = !hasDemo ? undefined : payOnEveryNetwork(harness.description);
-      // Ctrl-C, or a node that died, may come first; this then fails unobserved.
+      // Ctrl-C, or a node that dies, may come first; a later failure is then ignored.
       paying?.catch(() => {});
       await Promise.race([paying, ended]);
       if (!closed.signal.aborted) {
@@ -113,22 +113,22 @@ export const up = defineCommand({
   },
 });
 
-/** Describes how the session begins that is written to the file at its end. */
+/** Describes the start of a session that is saved to a file at its end. */
 function describeStart(file: string | undefined, isThere: boolean): string {
   return isThere
     ? `The session goes on from ${file}: chains, ledger, story, faults and settings.`
     : `${file} is new: a session begins, and is saved there at the end.`;
 }
 
-/** Describes an `up` that already listens there; otherwise undefined. */
+/** The description of an `up` that already listens there; undefined if there is none. */
 async function findRunning({ host, port }: { host: string; port: number }) {
   const known = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   const origin = `http://${isIPv6(known) ? `[${known}]` : known}:${port}`;
-  // What is wrong there, the start says.
+  // If something else listens there, the start reports it.
   return port === 0 ? undefined : askHarness(origin).catch(() => undefined);
 }
 
-/** Resolves at Ctrl-C, or POST /close, and rejects when a node dies that was not asked to. */
+/** Resolves on Ctrl-C or POST /close, and rejects if a node dies unexpectedly. */
 function untilEnd(harness: RunningHarness, interrupted: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   harness.onFailure(({ message, hints }) =>
@@ -143,7 +143,7 @@ function untilEnd(harness: RunningHarness, interrupted: AbortSignal): Promise<vo
   );
   if (interrupted.aborted) resolve();
   interrupted.addEventListener("abort", () => resolve());
-  // Awaited only once everything is said; until then a failure shows in what is being done.
+  // Awaited later; until then, the death of a node shows as an error in the work in progress.
   promise.catch(() => {});
   return promise;
 }

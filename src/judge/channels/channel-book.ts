@@ -8,22 +8,23 @@ import { membersOf, parseJson } from "../../util/json.ts";
 import { postPayment } from "../scene/offers.ts";
 
 /*
- * A shop's book of channels: the newest voucher of each, and how much of it was charged. The shops of `judge client` keep one.
+ * A shop's record of its channels: the newest voucher of each, and how much was charged. Used by the shops of `judge
+ * client`.
  */
 
-/** A voucher that came in a header, with the deposit that came along. */
+/** A voucher that arrived in a header, with the deposit that came with it. */
 export type ChannelPayment = {
   paymentPayload: object;
   config: ChannelConfig;
   id: Hex;
-  /** The voucher's ceiling: so much may be claimed from the channel in all. */
+  /** The voucher's ceiling: the most that may be claimed from the channel in total. */
   max: bigint;
   signature: Hex;
-  /** `key` is the same for the same deposit. */
+  /** `key` identifies the deposit: equal deposits have equal keys. */
   deposit?: { amount: bigint; key: string };
 };
 
-/** Reads the payment in the headers of a request; undefined without one, and for anything else than a purchase on a channel. */
+/** Reads the payment in a request's headers. Returns undefined if there is none, or if it is not a purchase on a channel. */
 export function readChannelPayment(headers: IncomingHttpHeaders): ChannelPayment | undefined {
   const paymentPayload = membersOf(decodeHeader(String(headers["payment-signature"] ?? "")));
   const { data } = channelPayloadSchema.safeParse(paymentPayload.payload);
@@ -37,28 +38,28 @@ export function readChannelPayment(headers: IncomingHttpHeaders): ChannelPayment
   return { ...read, deposit: { amount, key: String(membersOf(signed).signature) } };
 }
 
-/** A channel, as its shop knows it. */
+/** A channel as its shop knows it. */
 export type BookedChannel = {
   charged: bigint;
   balance: bigint;
   signed?: Pick<ChannelPayment, "max" | "signature">;
 };
 
-/** The reason of a 402 that corrects a buyer; facilitators do not give it. */
+/** The error of a 402 that corrects a buyer. Facilitators never return it. */
 const mismatch = "invalid_batch_settlement_evm_cumulative_amount_mismatch";
 
 type BookOptions = {
   /** Ends in `/v1`. */
   facilitatorUrl: string;
   apiKey: string;
-  /** The offer of the 402. */
+  /** The offer in the 402. */
   requirements: WrittenRequirements & { amount: string };
   resource: string;
 };
 
 export type ChannelBook = ReturnType<typeof createChannelBook>;
 
-/** Opens a book without channels. */
+/** Creates a book without channels. */
 export function createChannelBook({ facilitatorUrl, apiKey, requirements, resource }: BookOptions) {
   const channels = new Map<Hex, BookedChannel>();
   const deposited = new Set<string>();
@@ -89,7 +90,7 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
 
   return {
     channelOf,
-    /** Asks the facilitator about a payment: why it is refused; undefined if it is valid. A deposit that is in the channel is left out. */
+    /** Asks the facilitator why a payment is refused; undefined if it is valid. Leaves out a deposit settled before. */
     async refusal(payment: ChannelPayment): Promise<string | undefined> {
       const { paymentPayload, config: channelConfig } = payment;
       const { voucher } = membersOf(membersOf(paymentPayload).payload);
@@ -97,7 +98,7 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
       const { isValid, invalidReason } = await ask("verify", isDeposited(payment) ? alone : paymentPayload);
       return isValid === true ? undefined : String(invalidReason);
     },
-    /** Settles the deposit of a payment, if it has one that is not settled: why that failed; undefined if the channel has it. */
+    /** Settles the payment's deposit, if it has an unsettled one. Returns why that failed; otherwise undefined. */
     async settle(payment: ChannelPayment): Promise<string | undefined> {
       const { deposit, paymentPayload } = payment;
       if (deposit === undefined || isDeposited(payment)) return undefined;
@@ -107,13 +108,13 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
       channelOf(payment).balance += deposit.amount;
       return undefined;
     },
-    /** Writes down that so much was charged by a voucher. */
+    /** Records a charge against a voucher. */
     charge(payment: ChannelPayment, amount: bigint): void {
       const channel = channelOf(payment);
       channel.charged += amount;
       channel.signed = payment;
     },
-    /** The header of a success. `said` are the sums that it names, by default the true ones. */
+    /** The header of a successful response. `said` replaces the true sums. */
     receipt(
       payment: ChannelPayment,
       amount: bigint,
@@ -124,12 +125,9 @@ export function createChannelBook({ facilitatorUrl, apiKey, requirements, resour
       const { payer } = payment.config;
       return encodeHeader({ success: true, transaction: "", amount: "", network, payer, extra });
     },
-    /** The header of a 402, without a channel's state. */
+    /** The header of a 402 without channel state. */
     challenge: (error: string) => challengeWith(error, {}),
-    /**
-     * The header of the 402 that corrects a buyer: what was charged, and the buyer's own newest voucher for proof. `said` replaces
-     * either.
-     */
+    /** The header of the 402 that corrects a buyer: the charges, proven by its own newest voucher. `said` replaces either. */
     correction(payment: ChannelPayment, said: { charged?: bigint; signed?: bigint } = {}): string {
       const { charged, signed } = channelOf(payment);
       const voucherState = signed && {

@@ -6,31 +6,31 @@ import { createExchangeLog, type Exchange } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
 import { type ChannelBook, type ChannelPayment, readChannelPayment } from "./channel-book.ts";
 
-/** The shop's counts of the client of a case. */
+/** What the shop received from the client in a case. */
 export type ChannelCounts = {
-  /** The amount of each different deposit that was signed. */
+  /** The amount of each distinct signed deposit. */
   deposits: readonly bigint[];
-  /** How many different vouchers came. */
+  /** The number of distinct vouchers. */
   vouchers: number;
-  /** The vouchers that let the shop take more than was charged before and the price. */
+  /** The vouchers whose ceiling exceeds the previous charges plus the price. */
   tooHigh: readonly { voucher: number; max: bigint; charged: bigint }[];
 };
 
 type CaseShopOptions = {
-  /** The answer to a valid payment that covers the price; by default the shop charges the price and serves. */
+  /** Answers a valid payment that covers the price; by default the shop charges the price and serves. */
   paid?: ((visit: ChannelVisit) => Promise<void>) | undefined;
   scene: Pick<Scene, "studioUrl">;
   book: ChannelBook;
   price: bigint;
-  /** What is sold: each sale appends its number. */
+  /** The goods; each sale appends its number. */
   goods: string;
   header: { name: string; value: string } | undefined;
 };
 
-/** A purchase, with the possible reactions of a shop. */
+/** A purchase, with the shop's possible responses. */
 export type ChannelVisit = ReturnType<ReturnType<typeof createChannelCaseShop>["visit"]>;
 
-/** Opens the shop of a case, which sells on channels, to one request after the other. */
+/** Opens the shop of a case, which sells on channels. It handles one request at a time. */
 export function createChannelCaseShop({ paid, scene, book, price, goods, header }: CaseShopOptions) {
   const log = createExchangeLog(scene);
   const deposits = new Map<string, bigint>();
@@ -57,7 +57,7 @@ export function createChannelCaseShop({ paid, scene, book, price, goods, header 
   const ask = (answering: Answering, challenge: string, why: string) =>
     send(answering, 402, { "PAYMENT-REQUIRED": challenge }, why);
 
-  /** Counts what a payment lets the shop take, and says it in words. */
+  /** Records what a payment lets the shop take, and describes it. */
   function count({ id, max, deposit }: ChannelPayment): string {
     if (deposit !== undefined && !deposits.has(deposit.key)) deposits.set(deposit.key, deposit.amount);
     const voucher: Hex = `${id}${max}`;
@@ -80,20 +80,20 @@ export function createChannelCaseShop({ paid, scene, book, price, goods, header 
     const refuse = (reason: string) => ask(answering, book.challenge(reason), reason);
     return {
       price,
-      /** What was charged on the channel before. */
+      /** The amount charged on the channel before this purchase. */
       charged,
-      /** How many purchases were charged before. */
+      /** The number of purchases charged before this one. */
       sold,
-      /** True of the first payment that is valid. */
+      /** True for the first valid payment. */
       isFirst,
-      /** True if the voucher lets the shop take more than was charged and the price. */
+      /** True if the voucher's ceiling exceeds the previous charges plus the price. */
       isTooHigh: payment.max > charged + price,
       deposit: () => book.settle(payment),
       ask: refuse,
-      /** Answers with the 402 that corrects a buyer, or says something else in its place. */
+      /** Answers with the 402 that corrects a buyer; `said` replaces values in it. */
       correct: (said?: Parameters<ChannelBook["correction"]>[1]) =>
         ask(answering, book.correction(payment, said), `says that ${said?.charged ?? charged} were charged`),
-      /** Charges, and serves; `said` are the sums in the receipt where they are not the true ones. */
+      /** Charges and serves; `said` replaces sums in the receipt. */
       async sell({
         amount = price,
         said,
@@ -140,7 +140,7 @@ export function createChannelCaseShop({ paid, scene, book, price, goods, header 
   return {
     visit,
     lines: log.lines,
-    /** What came once all requests are answered. Throws errors of the shop itself, which must not count against the client. */
+    /** The counts once all requests are answered. Throws errors of the shop itself: they must not count against the client. */
     counts: (): Promise<ChannelCounts> =>
       inTurn(async () => {
         if (failures.length > 0) throw failures[0];
@@ -151,7 +151,7 @@ export function createChannelCaseShop({ paid, scene, book, price, goods, header 
         failures.push(error);
         throw error;
       }),
-    /** Nothing is sold at another origin. */
+    /** Nothing is sold on another origin. */
     async handleElsewhere(request: IncomingMessage, response: ServerResponse): Promise<void> {
       request.resume();
       response.writeHead(404).end();

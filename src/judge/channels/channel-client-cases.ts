@@ -1,19 +1,19 @@
 import type { CaseRow } from "../frame/run-cases.ts";
 import type { ChannelVisit } from "./channel-case-shop.ts";
 
-/** A shop that sells on channels, and misbehaves: a careless client lets it take more than it has sold, or ties up its money. */
+/** A misbehaving shop that sells on channels: a careless client lets it take more than it sold, or has its money locked up. */
 export type ChannelClientCase = CaseRow & {
-  /** How often each process of the client buys, one process after the other. */
+  /** How many purchases each process of the client makes; the processes run one after the other. */
   runs: readonly number[];
-  /** How much of the goods a client must get in the last process. None where it may stop. */
+  /** How many goods the client must get in the last process; none if it may stop. */
   mustGet?: number;
-  /** The answer to a valid payment that covers the price; by default the shop charges the price and serves. */
+  /** Answers a valid payment that covers the price; by default the shop charges the price and serves. */
   paid?(visit: ChannelVisit): Promise<void>;
 };
 
 const staysWithin = "Goes on from its own total, or stops: it signs no more than was charged, and the price.";
 
-/** The cases of `judge client` for scheme “batch-settlement”. The first one tests that the client works at all. */
+/** The cases of `judge client` for scheme "batch-settlement". The first one tests that the client works at all. */
 export const channelClientCases: readonly ChannelClientCase[] = [
   {
     name: "on-one-deposit",
@@ -82,7 +82,7 @@ export const channelClientCases: readonly ChannelClientCase[] = [
   },
 ];
 
-/** Answers purchases after the first with a state that is not true, as long as their vouchers do not go by it. */
+/** Answers later purchases with a false channel state, unless their vouchers already rely on it. */
 async function lie(visit: ChannelVisit, said: { charged: bigint; signed?: bigint }): Promise<void> {
   if (visit.sold === 0 || visit.isTooHigh) return visit.sell();
   await visit.correct(said);

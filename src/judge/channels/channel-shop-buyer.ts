@@ -25,14 +25,14 @@ import type { Scene } from "../scene/scene.ts";
 import { isGood } from "../shop/shop-buyer.ts";
 import { type Answer, send, type Terms } from "../shop/shop-payment.ts";
 
-/** How often a shop is asked to claim, and how long its claims are waited for. */
+/** How often the shop is asked to claim, and how long to wait for its claims. */
 export const claimSeconds = 2;
 export const claimWaitMs = 8_000;
 
-/** How long a deposit may come after the goods. */
+/** How long to wait for a deposit that is mined after the goods were delivered. */
 const depositWaitMs = 5_000;
 
-/** A delivery, with what its receipt says. */
+/** A delivery, as described by its receipt. */
 type Sale = { charged: bigint | undefined; total: bigint | undefined };
 
 type BuyerOptions = {
@@ -42,14 +42,14 @@ type BuyerOptions = {
   url: string;
   headers: Readonly<Record<string, string>>;
   timeoutMs: number;
-  /** Ends the shop, and starts it again; undefined where it was not started here. */
+  /** Stops the shop and starts it again; undefined if it was not started here. */
   restart: (() => Promise<void>) | undefined;
 };
 
-/** A buyer that keeps a channel at the shop, with what it can do in a case. */
+/** A buyer that keeps a channel at the shop, with its possible actions in a case. */
 export type ChannelShopBuyer = ReturnType<typeof createChannelShopBuyer>["buyer"];
 
-/** Makes the buyer of one case, and what it remembers. */
+/** Creates the buyer of one case and the record of its purchases. */
 export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...options }: BuyerOptions) {
   const { network, method: transfer, written, value: price } = terms;
   const { chainId } = network;
@@ -83,7 +83,7 @@ export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...o
     return answer;
   }
 
-  /** What the chain says of the channel once that is so, or the time is over. */
+  /** Polls the channel's sums on chain until the condition holds or the time is over; returns the last ones read. */
   async function until(waitMs: number, isSo: (read: Awaited<ReturnType<typeof sums>>) => boolean) {
     const end = performance.now() + waitMs;
     for (;;) {
@@ -99,9 +99,9 @@ export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...o
   const buyer = {
     price,
     /**
-     * Buys once: with a voucher, and a deposit where the channel does not cover it.
+     * Buys once, with a voucher, and with a deposit if the channel does not cover it.
      *
-     * @param options.most the most that is deposited
+     * @param options.most the highest deposit
      * @param options.mayRefuse true if the shop need not sell
      */
     async buy({ most, mayRefuse = false }: { most?: bigint; mayRefuse?: boolean } = {}): Promise<void> {
@@ -118,7 +118,7 @@ export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...o
       }
       if (!mayRefuse) record.refused++;
     },
-    /** Sends a voucher without a deposit that is no good for a purchase, up to this sum; by default signed by the payer. */
+    /** Sends a voucher that must not buy anything: no deposit, this ceiling, signed by the payer unless `by` is given. */
     async sendBad(max: bigint, by = payer): Promise<void> {
       const payload = await signPurchase(createPayerSigner(by.privateKey), { config, chainId, max });
       const whose = by === payer ? "" : " of another key";
@@ -126,24 +126,24 @@ export function createChannelShopBuyer({ scene, payer, terms, url, headers, ...o
     },
     stranger: payerOf(0, `another than ${payer.address}`),
     charged,
-    /** Announces on chain that it takes back what is left in its channel. */
+    /** Announces on chain that it withdraws the rest of its channel. */
     async withdraw(): Promise<void> {
       for (let attempt = 1; attempt <= 3; attempt++) {
         const { balance, claimed } = await sums();
         const data = encodeInitiateWithdraw(config, balance - claimed);
-        // A claim may have come in between.
+        // A claim may have been mined in between.
         if ((await scene.sendAs(payer.address, batchSettlementAddress, data)) === undefined) continue;
         return note("announces on chain that it withdraws", "withdrawDelay runs");
       }
       throw new NotRun("the withdrawal could not be announced", undefined, "not_judged");
     },
     claimed: async () => (await sums()).claimed,
-    /** Reads what was claimed, and what vouchers can be worth: the deposit, which may come soon after the goods. */
+    /** Returns the claims and the worth of all vouchers. Waits for the deposit, which may be mined after the delivery. */
     async settled(): Promise<{ claimed: bigint; ceiling: bigint }> {
       const { balance, claimed } = await until(depositWaitMs, (one) => one.balance >= charged());
       return { claimed, ceiling: balance < record.ceiling ? balance : record.ceiling };
     },
-    /** Waits until the shop has claimed what it has charged, or its time is over. */
+    /** Waits until the shop has claimed everything it charged, at most `claimWaitMs`. */
     async waitForClaims(): Promise<void> {
       const { claimed } = await until(claimWaitMs, (one) => one.claimed >= charged());
       record.unclaimed = charged() > claimed ? charged() - claimed : 0n;

@@ -1,12 +1,12 @@
 import type { CaseRow } from "../frame/run-cases.ts";
 import type { ChannelShopBuyer } from "./channel-shop-buyer.ts";
 
-/** A buyer that keeps a channel, and the good reaction of a shop. */
+/** The actions of a buyer that keeps a channel. */
 export type ChannelShopCase = CaseRow & { run(buyer: ChannelShopBuyer): Promise<void> };
 
 const refuses = "Answers 402: nobody pays for what it serves by such a voucher.";
 
-/** The cases of `judge shop` for scheme “batch-settlement”. The first one tests that the shop sells at all. */
+/** The cases of `judge shop` for scheme "batch-settlement". The first one tests that the shop sells at all. */
 export const channelShopCases: readonly ChannelShopCase[] = [
   {
     name: "on-one-channel",
@@ -64,7 +64,7 @@ export const channelShopCases: readonly ChannelShopCase[] = [
     situation: "The shop is ended after a sale and started again; then the same buyer buys once more.",
     good: "Has its vouchers and charges in X402_STORAGE: claims what it sold before, and goes on with the channel.",
     async run(buyer) {
-      // If a claim came before the shop ended, nothing could be lost.
+      // If the shop claimed before it stopped, there was nothing to lose, so this tries again.
       for (let attempt = 1; attempt <= 3; attempt++) {
         await buyer.buy();
         await buyer.restart();

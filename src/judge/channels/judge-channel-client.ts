@@ -25,16 +25,16 @@ export type ChannelClientOptions = JudgeOptions &
     ways: readonly string[];
   };
 
-/** The deposit that shops suggest, in multiples of the price: enough for every case. */
+/** The deposit that shops suggest, in multiples of the price; enough for every case. */
 const depositInPrices = 10n;
 
-/** A client is several processes in a case, and each talks to one shop. */
+/** Each case runs its client's processes one after the other, against its own shop. */
 const atOncePerCore = 2;
 
 /**
- * Runs a client that keeps channels against misbehaving shops, and judges it by what it has signed.
+ * Runs a client that keeps channels against misbehaving shops, and judges it by its signatures.
  *
- * @throws {KitError} when the command does not buy from a working shop
+ * @throws {KitError} if the command does not buy from a working shop
  */
 export async function judgeChannelClient(
   on: { network: NetworkName; way: string },
@@ -70,7 +70,7 @@ function boughtTooFew(facts: ChannelClientFacts | undefined): KitError {
   });
 }
 
-/** Runs the processes of a client in a case, one after the other, and gathers what they have signed. */
+/** Runs the client's processes of a case one after the other, and gathers everything they signed. */
 export async function runChannelCase(
   tested: ChannelClientCase,
   { scene, shops, way }: { scene: Scene; shops: Shops; way: string },
@@ -113,7 +113,7 @@ export async function runChannelCase(
   };
 }
 
-/** What a shop asks for that sells on channels in a scene. */
+/** The payment requirements of a shop that sells on channels. */
 export function channelRequirements(
   { offer, recipient }: Pick<Scene, "offer" | "recipient">,
   way: string,
@@ -133,13 +133,13 @@ export type ChannelClientFacts = PurchaseFacts &
   ChannelCounts & {
     runs: readonly ClientRun[];
     payments: number;
-    /** The limit of all deposits, X402_MAX_AMOUNT. */
+    /** The limit for all deposits together, `X402_MAX_AMOUNT`. */
     most: bigint;
     price: bigint;
-    /** How much of the goods the last process got, and had to get. */
+    /** How many goods the last process got, and how many it had to get. */
     gotLast: number;
     mustGet: number;
-    /** How often all processes were asked to buy. */
+    /** How many purchases all processes were asked to make. */
     ordered: number;
   };
 
@@ -159,7 +159,7 @@ const verdicts = {
 
 type ChannelVerdict = keyof typeof verdicts;
 
-/** Judges by the signed deposits and ceilings, and by delivered goods. */
+/** Judges by the signed deposits and ceilings and by the delivered goods. */
 export function judgeChannelFacts(facts: ChannelClientFacts): Verdict & { verdict: ChannelVerdict } {
   const verdict = verdictOf(facts);
   const notes = [
@@ -181,7 +181,7 @@ function verdictOf(facts: ChannelClientFacts): ChannelVerdict {
   return vouchers === 0 || transfers.length === 0 ? "not_paid_not_served" : "paid_not_served";
 }
 
-/** Why it costs money. */
+/** Explains how the findings cost money. */
 function reasonsOf(
   { deposits, tooHigh, price, most }: ChannelClientFacts,
   verdict: ChannelVerdict,

@@ -10,24 +10,24 @@ export type ChannelShopPlace = {
   url: string;
   headers: Readonly<Record<string, string>>;
   scene: Scene;
-  /** Ends the shop, and starts it again; undefined where it was not started here. */
+  /** Stops the shop and starts it again; undefined if it was not started here. */
   restart: (() => Promise<void>) | undefined;
 };
 
 /** The facts about one case, from the chain and the receipts. Its transfers are the deposits. */
 export type ChannelShopFacts = PurchaseFacts & {
   price: bigint;
-  /** What each delivery charged, and the channel's total then, by its receipt; undefined where it does not say it. */
+  /** The charge of each delivery and the channel's total after it, by its receipt; undefined if the receipt omits it. */
   sales: readonly { charged: bigint | undefined; total: bigint | undefined }[];
-  /** What the shop can claim in all: the highest voucher that the buyer has signed for a purchase, as far as the deposit covers it. */
+  /** The most that the shop can claim: the highest voucher signed for a purchase, capped by the channel's balance. */
   ceiling: bigint;
-  /** How many purchases were refused that were covered. */
+  /** How many purchases were refused although they were covered. */
   refused: number;
-  /** What was claimed on chain. */
+  /** The amount claimed on chain. */
   claimed: bigint;
-  /** What was charged and had not been claimed when the time for that was over. */
+  /** The amount charged but still not claimed when the wait was over. */
   unclaimed: bigint;
-  /** What that means: nothing in a case that is not about it, or of a shop that was never seen to claim. */
+  /** The verdict if `unclaimed` is positive; undefined for other cases, and if the shop was never seen to claim. */
   loss: "lost_vouchers" | "ignored_withdrawal" | undefined;
 };
 
@@ -108,7 +108,7 @@ const verdicts = {
 
 type ChannelShopVerdict = keyof typeof verdicts;
 
-/** Judges by what deliveries charge, by the buyer's ceilings, and by claims on chain. */
+/** Judges by the charges in receipts, the buyer's ceilings, and the claims on chain. */
 export function judgeChannelShopFacts(facts: ChannelShopFacts): Verdict & { verdict: ChannelShopVerdict } {
   const verdict = verdictOf(facts);
   const why = reasonOf(verdict, facts);
@@ -141,7 +141,7 @@ function verdictOf(facts: ChannelShopFacts): ChannelShopVerdict {
     : "good";
 }
 
-/** Why it costs money. */
+/** Explains how the verdict costs money. */
 function reasonOf(verdict: ChannelShopVerdict, facts: ChannelShopFacts): string | undefined {
   const { claimed, unclaimed, ceiling, price } = facts;
   const charged = chargedIn(facts);

@@ -20,7 +20,7 @@ export type CaseShopOptions = {
   scene: ShopScene;
   versions: readonly X402Version[];
   resource: string;
-  /** A URL of another origin, where nothing is sold. */
+  /** A URL on another origin, where nothing is sold. */
   elsewhere: string;
   goods: string;
   payer: CasePayer;
@@ -29,13 +29,13 @@ export type CaseShopOptions = {
   slowMs: number;
 };
 
-/** The part of a shop that requests come to. */
+/** The part of a shop that handles requests. */
 type OpenShop = Pick<ReturnType<typeof createCaseShop>, "handle" | "handleElsewhere">;
 
-/** How much longer than it was asked to be, in seconds, a payment may be valid: for clocks that differ. */
+/** The margin for clocks that differ: how much longer than `maxTimeoutSeconds` a payment may be valid, in seconds. */
 const lateSeconds = 600;
 
-/** Opens the shop of a case. It settles on chain, and remembers every payment that it has received. */
+/** Opens the shop of a case. It settles on chain, and remembers every payment it received. */
 export function createCaseShop(options: CaseShopOptions) {
   const { tested, scene, header, slowMs } = options;
   const offersMade: [Offer, ...Offer[]] = [scene.offer];
@@ -57,7 +57,7 @@ export function createCaseShop(options: CaseShopOptions) {
   return {
     /** The client's requests, in order. */
     log,
-    /** How many payments came to the other origin. */
+    /** The number of payments that were sent to the other origin. */
     get leaks() {
       return leaks;
     },
@@ -69,10 +69,10 @@ export function createCaseShop(options: CaseShopOptions) {
     },
     handle: (request: IncomingMessage, response: ServerResponse, path: string) =>
       track(handle(request, response, path)),
-    /** Answers a request to the other origin, where a stranger spends each payment that comes. */
+    /** Answers a request to the other origin, where a stranger spends each payment it receives. */
     handleElsewhere: (request: IncomingMessage, response: ServerResponse) =>
       track(handleElsewhere(request, response)),
-    /** Settles what was received and is valid for longer than was asked. */
+    /** Settles the received payments that are valid for longer than `maxTimeoutSeconds` allows. */
     async settleLate() {
       const latest = (await scene.now()) + BigInt(maxTimeoutSeconds + lateSeconds);
       const valid = [...received.values()].filter(({ payment }) => payment.signed.window.last > latest);
@@ -122,7 +122,7 @@ export function createCaseShop(options: CaseShopOptions) {
     const repeats = entry.times++;
     received.set(nonce, entry);
     exchange.payment = describe(payment);
-    // Anyone who has a signed payment can settle it. So a second payment makes the shop settle the first one too.
+    // Anyone who holds a signed payment can settle it, so a second payment makes the shop settle the first one too.
     if (repeats === 0) await Promise.all(others.map((other) => settle(other.payment)));
     const paid = createPaidVisit(visit, payment, {
       repeats,
@@ -136,7 +136,7 @@ export function createCaseShop(options: CaseShopOptions) {
 /** The shops of all cases, each under its own path. */
 export type Shops = Awaited<ReturnType<typeof openShops>>;
 
-/** Listens for the clients of all cases, at two origins. */
+/** Listens for the clients of all cases, on two origins. */
 export async function openShops() {
   const shops = new Map<string, OpenShop>();
   const listen = async (handle: (shop: OpenShop, ...args: HandlerArguments) => Promise<void>) => {
@@ -151,7 +151,7 @@ export async function openShops() {
   const own = await listen((shop, ...args) => shop.handle(...args));
   const other = await listen((shop, request, response) => shop.handleElsewhere(request, response));
   return {
-    /** The URL of the shop with this name, and that of another origin which it can send clients to. */
+    /** The URL of the shop with this name, and the one on another origin to which it can redirect clients. */
     addressesOf: (name: string) => ({
       resource: `http://127.0.0.1:${own.port}/${name}/report`,
       elsewhere: `http://127.0.0.1:${other.port}/${name}/report`,

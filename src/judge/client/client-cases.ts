@@ -8,21 +8,21 @@ import type { PaidVisit, ResetPlace, Visit } from "./visits.ts";
 export type ClientCase = CaseRow & {
   /** How many processes of the client run at once. */
   runs?: number;
-  /** A facilitator and a chain for this case only, where it would disturb the others. */
+  /** Options for a facilitator and chain of its own, if the case would disturb the others. */
   own?: { settleWaitMs?: number; aheadSeconds?: number };
-  /** True if another network or token is offered, so that the client has money there. */
+  /** True if another network or token is offered, so the payer needs funds there. */
   offersOthers?: boolean;
-  /** True if the shop settles, once the client has ended, what is valid for longer than was asked. */
+  /** True if, once the client has ended, the shop settles payments that are valid for longer than it asked. */
   settlesLate?: boolean;
-  /** The goods of the first payment are lost for good: a client that has paid once and stops is right. */
+  /** True if the first payment's goods are never redelivered, so a client that paid once and stopped is right. */
   keepsGoods?: boolean;
-  /** A client cannot know that its first payment moved nothing: a second one is wrong even if nothing was paid twice. */
+  /** True if a second payment is wrong even if nothing is paid twice: the client cannot know that the first moved nothing. */
   allowsOnePayment?: boolean;
-  /** The offers of the 402; by default the scene's one offer. */
+  /** The offers in the 402; by default the scene's one offer. */
   offers?(scene: ShopScene): Promise<readonly Offer[]>;
-  /** The answer to a request without payment; by default a 402 with the offers. */
+  /** Answers a request without payment; by default with a 402. */
   unpaid?(visit: Visit): Promise<void>;
-  /** The answer to a request with payment; by default the shop settles it and serves. */
+  /** Answers a request with payment; by default the shop settles it and serves. */
   paid?(visit: PaidVisit, options: { slowMs: number }): Promise<void>;
 };
 
@@ -62,7 +62,7 @@ export const clientCases: readonly ClientCase[] = [
       const pending = await visit.settle();
       // Long enough for a client to sign a second payment.
       visit.later(500, () => held.remove());
-      // On a busy machine the facilitator may not even have sent it in this time.
+      // On a busy machine the facilitator may not even have sent the transaction yet.
       if (!pending.isPending && pending.reason !== "unexpected_settle_error") return visit.sell();
       await askWithReceipt(visit, "settlement_pending", pending.transaction);
     },
@@ -275,28 +275,28 @@ export const clientCases: readonly ClientCase[] = [
   },
 ];
 
-/** Asks for payment again, with a receipt that says that this one has not succeeded. */
+/** Asks for payment again, with a receipt that says the payment has not succeeded. */
 async function askWithReceipt(visit: PaidVisit, errorReason: string, transaction: string): Promise<void> {
   const name = visit.payment.x402Version === 1 ? "X-PAYMENT-RESPONSE" : "PAYMENT-RESPONSE";
   const receipt = visit.receipt({ success: false, errorReason, transaction });
   await visit.ask({ error: errorReason, headers: { [name]: receipt, "Retry-After": "1" } });
 }
 
-/** Settles and serves, with a receipt that differs in these members. */
+/** Settles and serves with a receipt whose members are replaced by `changes`. */
 async function serveWith(visit: PaidVisit, changes: Record<string, unknown>): Promise<void> {
   const settled = await visit.settle();
   const receipt = visit.receipt({ transaction: settled.transaction, ...changes });
   await (settled.success ? visit.serve(settled, { receipt }) : visit.sell());
 }
 
-/** Settles and serves, but breaks the connection of the first payment. */
+/** Settles and serves, but resets the connection of the first payment. */
 async function resetOnce(visit: PaidVisit, reset: ResetPlace): Promise<void> {
   const settled = await visit.settle();
   if (!settled.success || !visit.isFirst) return visit.sell();
   await visit.serve(settled, { reset });
 }
 
-/** The same price, in another token and to another recipient. */
+/** The same price in another token, to another recipient. */
 async function strangersOffer(scene: ShopScene): Promise<Offer> {
   return { ...scene.offer, asset: await scene.otherAsset(), payTo: stranger };
 }

@@ -22,12 +22,12 @@ import {
 export type JudgeClientOptions = JudgeOptions &
   RunClientOptions & {
     cases: readonly ClientCase[];
-    /** Those of clients that keep channels. */
+    /** The cases for clients that keep channels. */
     channelCases: readonly ChannelClientCase[];
-    /** How it is to pay, one way after the other: short names of payment methods. */
+    /** The short names of the payment methods to judge, one after the other. */
     ways: readonly string[];
     versions: readonly X402Version[];
-    /** The delay of the slow shop's answer. */
+    /** The delay of the slow shop's response. */
     slowMs: number;
   };
 
@@ -35,10 +35,10 @@ export type JudgeClientOptions = JudgeOptions &
 const atOncePerCore = 4;
 
 /**
- * Runs a client once for each case and network, against misbehaving shops, and judges it by its transfers on chain.
+ * Runs a client against misbehaving shops, once per case and network, and judges it by its transfers on chain.
  *
- * @param onJudged called with the findings of each network, while its chains still run
- * @throws {KitError} when the command cannot be started, or does not buy from a working shop
+ * @param onJudged called with the findings on each network, while its chains are still running
+ * @throws {KitError} if the command cannot be started, or does not buy from a working shop
  */
 export async function judgeClient(
   options: JudgeClientOptions,
@@ -66,7 +66,7 @@ async function judgeOn(
   const { cases, studio, knownNetworks, networkFile, signal } = options;
   const where = { ...on, knownNetworks, networkFile, studio, signal };
   await using scene = await openScene({ ...where, hasOtherNetwork: true });
-  /** Those whose studio is looked at once everything has run. */
+  /** Kept open for their studio, which may be viewed until the end of the run. */
   const kept: Scene[] = [];
   await using _kept = {
     [Symbol.asyncDispose]: async () =>
@@ -90,7 +90,7 @@ async function judgeOn(
       atOnce: atOncePerCore * availableParallelism(),
       async afterFirst(finding) {
         requireWorkingClient(finding, options);
-        // Must be deployed before payers are funded with it.
+        // The token must be deployed before payers are funded with it.
         await scene.otherAsset();
         return finding.level === "good" ? undefined : "it is bad where nothing is wrong with the shop";
       },
@@ -158,23 +158,23 @@ type ClientVerdict = keyof typeof clientVerdicts;
 
 /** The facts about one case, from the chain and the processes. */
 export type ClientFacts = PurchaseFacts & {
-  /** How many transfers came after the client had ended. */
+  /** The number of transfers after the client had ended. */
   late: number;
-  /** How many payments came to another origin. */
+  /** The number of payments sent to another origin. */
   leaks: number;
-  /** How many different payments came, whatever became of them. */
+  /** The number of distinct payments received, whatever their outcome. */
   payments: number;
-  /** How many the case allows; undefined where that is not limited. */
+  /** The most payments that the case allows; undefined if unlimited. */
   mostPayments: number | undefined;
-  /** The shop delivers nothing for a payment whose answer was lost. */
+  /** True if the shop delivers nothing for a payment whose response was lost. */
   keepsGoods: boolean;
   /** The offer that the payer may accept. */
   allowed: Offer;
-  /** The processes of the client. */
+  /** The client's processes. */
   runs: readonly ClientRun[];
 };
 
-/** Judges by transfers on chain and delivered goods, not by what programs print. */
+/** Judges by the transfers on chain and the delivered goods, not by what the programs print. */
 export function judgeClientFacts(facts: ClientFacts): Verdict & { verdict: ClientVerdict } {
   const verdict = verdictOf(facts);
   const notes = facts.runs.flatMap(notesOf);

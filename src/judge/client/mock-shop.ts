@@ -15,34 +15,34 @@ import type { ShopScene } from "../scene/scene.ts";
 import { createCaseShop } from "./case-shop.ts";
 import { type ClientCase, clientCases } from "./client-cases.ts";
 
-/** Requests that one shop answers. Its log keeps every one of them. */
+/** The limit of requests per shop, because its log keeps every one of them. */
 const mostRequests = 1_000;
 
 /** The price: 0.01 USDC. */
 const price = 10_000n;
 
 export type MockShopOptions = {
-  /** By its short name. */
+  /** The payment method's short name. */
   way?: string | undefined;
   network?: NetworkName | undefined;
   /** Both by default. */
   x402Version?: X402Version | undefined;
-  /** The delay of the slow shop's answer; 12 s by default, as for `judge client`. */
+  /** The delay of the slow shop's response; 12 s by default, as in `judge client`. */
   slowMs?: number | undefined;
-  /** The URL that it sells at, and one of another origin that reaches {@link MockShop.handle} with `elsewhere`. */
+  /** The URL that the shop sells at, and one on another origin that reaches {@link MockShop.handle} with `elsewhere`. */
   resource: string;
   elsewhere: string;
-  /** The facilitator's URL, which ends in `/v1`. */
+  /** The facilitator's URL; ends in `/v1`. */
   facilitatorUrl: string;
 };
 
-/** A shop of `judge client` that settles at the fixtures. */
+/** A shop of `judge client` that settles with the fixtures. */
 export type MockShop = ReturnType<typeof openMockShop>;
 
 /**
  * Finds a case of `judge client`.
  *
- * @throws {KitError} with the names of all cases when there is none of this name
+ * @throws {KitError} if there is no case with this name; the error lists all names
  */
 export function findClientCase(name: string): ClientCase {
   const found = clientCases.find((one) => one.name === name);
@@ -54,9 +54,9 @@ export function findClientCase(name: string): ClientCase {
 }
 
 /**
- * Opens the shop of a case for the clients of test payers.
+ * Opens the shop of a case for clients that pay as test payers.
  *
- * @throws {KitError} when the network is not served, or the payment method does not exist in the version
+ * @throws {KitError} if the network is not served, or the protocol version has no such payment method
  */
 export function openMockShop(tested: ClientCase, engine: FixtureEngine, options: MockShopOptions) {
   const { way = shortNames[0] ?? "", x402Version, slowMs = 12_000, resource, elsewhere } = options;
@@ -84,7 +84,7 @@ export function openMockShop(tested: ClientCase, engine: FixtureEngine, options:
   return {
     goods,
     payer,
-    /** @param path the last part of the URL: `elsewhere` at the other origin */
+    /** @param path the last part of the URL; `elsewhere` on the other origin */
     async handle(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
       requests++;
       if (requests > mostRequests)
@@ -92,7 +92,7 @@ export function openMockShop(tested: ClientCase, engine: FixtureEngine, options:
       if (path === "elsewhere") return shop.handleElsewhere(request, response);
       await shop.handle(request, response, path);
     },
-    /** The facts about the client so far. A shop that settles late does so now. */
+    /** The facts about the client so far. A shop that settles late settles now. */
     async facts() {
       await shop.idle();
       if (tested.settlesLate === true) await shop.settleLate();
@@ -142,7 +142,7 @@ function sceneOf(
     facilitatorUrl,
     apiKey,
     studioUrl: undefined,
-    // The fixtures know no transactions but their own: that of another submitter is written down here.
+    // The fixtures only know their own transactions, so another submitter's is recorded here.
     async submit({
       signed: { asset, payTo: to, limit, nonce: transaction },
       network: written,
@@ -161,7 +161,7 @@ function sceneOf(
   return { scene, submitted };
 }
 
-/** A token that no test payer has. */
+/** A token that no test payer holds. */
 const otherToken = {
   address: "0x00000000000000000000000000000000D0111a12",
   name: "Dollar",
@@ -187,7 +187,7 @@ const settlementsSchema = z.object({
   ),
 });
 
-/** The transfers by payments that the facilitator has settled. A pending one counts: it will be mined. */
+/** The transfers of payments that the facilitator settled. A pending one counts, because it will be mined. */
 async function settledBy(engine: FixtureEngine): Promise<MockTransfer[]> {
   const answer = await engine.reply(requestTo("GET", "/v1/settlements?limit=100"));
   const { settlements } = settlementsSchema.parse(answer.kind === "json" ? answer.body : undefined);

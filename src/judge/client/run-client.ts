@@ -13,34 +13,34 @@ import {
   type RunningCommand,
 } from "../scene/run-command.ts";
 
-/* The processes of a judged client, and what is said of a command that does not buy. */
+/* Runs the processes of a judged client, and explains why a command does not buy. */
 
-/** How the processes of a client are run. */
+/** Options for running a client's processes. */
 export type RunClientOptions = Pick<JudgeOptions, "header" | "timeoutMs" | "signal"> & {
-  /** Starts the client with these variables. */
+  /** Starts the client with these environment variables. */
   start(env: Readonly<Record<string, string>>): Promise<RunningCommand>;
 };
 
 /** The result of one process of the client. */
 export type ClientRun = {
-  /** Undefined when it was killed. */
+  /** Undefined if it was killed. */
   end: CommandEnd | undefined;
   /** True if it printed or saved the goods. */
   served: boolean;
-  /** All that it printed and saved. */
+  /** Everything it printed and saved. */
   output: string;
   stdout: string;
   stderr: string;
 };
 
-/** What a client is asked to buy, and how it may pay. */
+/** What the client must buy, and how it may pay. */
 type Errand = Pick<Offer, "network" | "asset"> & {
   resource: string;
   payer: CasePayer;
   goods: string;
-  /** The limit of all its payments, in the asset's smallest unit. */
+  /** The limit for all of its payments, in the asset's smallest unit. */
   most: bigint;
-  /** Further variables. */
+  /** Additional environment variables. */
   more?: Readonly<Record<string, string>>;
 };
 
@@ -74,11 +74,11 @@ export async function runClient(
   }
 }
 
-/** What decides whether a client works at all. */
+/** The facts that show if a client works at all. */
 type RunFacts = Pick<PurchaseFacts, "exchanges" | "transfers"> & {
-  /** The processes of the client. */
+  /** The client's processes. */
   runs: readonly ClientRun[];
-  /** How many different payments came, whatever became of them. */
+  /** The number of distinct payments received, whatever their outcome. */
   payments: number;
 };
 
@@ -87,7 +87,7 @@ type ToldOptions = { timeoutMs: number; versions: readonly X402Version[] };
 /**
  * Requires that a client buys from a working shop.
  *
- * @throws {KitError} says what the client failed to do, with the end of its output
+ * @throws {KitError} if it does not; says what the client failed to do, with the end of its output
  */
 export function requireWorkingClient(
   { verdict, facts }: { verdict: string; facts: RunFacts | undefined },
@@ -132,7 +132,7 @@ function problemOf(
   return undefined;
 }
 
-/** Notes where the exit code contradicts the facts. */
+/** Notes for an exit code that contradicts the facts, or a client that was killed. */
 export function notesOf({ end, served }: ClientRun): string[] {
   if (end === undefined) return ["it was ended when its time was over"];
   if (served && end.code !== 0) return [`it got the goods, and exited with ${end.code ?? end.signal}`];

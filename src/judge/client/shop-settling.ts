@@ -9,7 +9,7 @@ const settleAnswer = z.looseObject({
   errorReason: z.string().default("unexpected_settle_error"),
 });
 
-/** The outcome of a payment at the shop's facilitator; `why` in words, where the shop knows it. */
+/** The outcome of a payment at the shop's facilitator. `why` explains a refusal in detail, if known. */
 export type Settled = {
   success: boolean;
   transaction: string;
@@ -18,10 +18,10 @@ export type Settled = {
   isPending: boolean;
 };
 
-/** A payment that came, and how often. */
+/** A received payment, and how often it was sent. */
 export type Received = { payment: ReceivedPayment; times: number; settling?: Promise<Settled> };
 
-/** Settles payments at the facilitator, or on chain where that does not know the recipient. */
+/** Settles payments through the facilitator, or directly on chain if the recipient is not the facilitator contract. */
 export function createShopSettling(scene: ShopScene, received: ReadonlyMap<Hex, Received>) {
   async function settleNow(payment: ReceivedPayment): Promise<Settled> {
     const refused = { success: false, transaction: "", isPending: false };
@@ -39,13 +39,13 @@ export function createShopSettling(scene: ShopScene, received: ReadonlyMap<Hex, 
     return { success, transaction, reason: success ? "" : errorReason, isPending };
   }
 
-  /** Settles it once: repeated calls give the same outcome, while it is decided. */
+  /** Settles a payment once: repeated calls return the same outcome, unless it is still undecided. */
   return function settle(payment: ReceivedPayment): Promise<Settled> {
     const known = received.get(payment.signed.nonce);
     if (known?.settling !== undefined) return known.settling;
     const settling = settleNow(payment).then(
       (settled) => {
-        // An undecided settle may be tried again.
+        // An undecided settlement may be tried again.
         if (known !== undefined && (settled.isPending || settled.reason === "unexpected_settle_error")) {
           delete known.settling;
         }

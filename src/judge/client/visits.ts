@@ -11,7 +11,7 @@ import type { Settled } from "./shop-settling.ts";
 /** The pause between the last bytes and the reset, so that the bytes arrive. */
 const beforeResetMs = 50;
 
-/** At which point of an answer the connection is reset. */
+/** The point of a response at which the connection is reset. */
 export type ResetPlace = "instead of an answer" | "before the body" | "in the body" | "after the body";
 
 type VisitOptions = {
@@ -22,35 +22,34 @@ type VisitOptions = {
   elsewhere: string;
   goods: string;
   path: string;
-  /** Gets the answer. */
+  /** Records the response. */
   exchange: Exchange;
   paidBy: ReceivedPayment | undefined;
-  /** The usual offers. */
+  /** The default offers. */
   offers(): Promise<readonly Offer[]>;
-  /** The offers so far. */
+  /** All offers made so far. */
   offersMade: Offer[];
-  /** Has the case wait for what is done later. */
+  /** Makes the case wait for work that ends later. */
   track(work: Promise<unknown>): void;
 };
 
 /** The content of a 402. */
 type Asking = {
   error?: string;
-  /** For the report alone. */
+  /** Only for the report. */
   why?: string | undefined;
   offers?: readonly Offer[];
   headers?: Record<string, string>;
 };
 
-/** One request of the judged client, with the possible reactions of a shop. */
+/** One request of the judged client, with the shop's possible responses. */
 export type Visit = ReturnType<typeof createVisit>;
 
-/** Makes the reactions to a request. */
+/** Creates the possible responses to a request. */
 export function createVisit(response: ServerResponse, options: VisitOptions) {
   const { scene, payer, versions, resource, elsewhere, goods, path } = options;
   const { exchange, paidBy, offersMade, track } = options;
 
-  /** Sends any answer. */
   async function send(status: number, headers: Record<string, string> = {}, body = ""): Promise<void> {
     exchange.answer = String(status);
     response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);
@@ -62,12 +61,12 @@ export function createVisit(response: ServerResponse, options: VisitOptions) {
     payer,
     /** The last part of the path. */
     path,
-    /** A URL of another origin, where nothing is sold. */
+    /** A URL on another origin, where nothing is sold. */
     elsewhere,
     send,
     /** Runs something later; the case does not end before it. */
     later: (delayMs: number, work: () => Promise<unknown>): void => track(sleep(delayMs).then(work)),
-    /** Answers 402: by default with the usual offers, because payment is required. */
+    /** Answers 402; by default with the default offers, because payment is required. */
     async ask({ error = "a payment is required", why, offers, headers = {} }: Asking = {}): Promise<void> {
       const asked = offers ?? (await options.offers());
       offersMade.push(...asked);
@@ -121,7 +120,7 @@ type PaidOptions = {
 /** A request that carries a payment. */
 export type PaidVisit = ReturnType<typeof createPaidVisit>;
 
-/** Makes the reactions to a request with a payment. */
+/** Creates the possible responses to a request with a payment. */
 export function createPaidVisit(
   visit: Visit,
   payment: ReceivedPayment,
@@ -134,14 +133,14 @@ export function createPaidVisit(
     repeats,
     othersBefore,
     isFirst: repeats + othersBefore === 0,
-    /** The receipt header of this payment, with these members in place of those of a success. */
+    /** The receipt header for this payment. `content` overrides the members of a success. */
     receipt: (content: Record<string, unknown>): string =>
       encodeHeader({ success: true, network: payment.network, payer: payer.address, ...content }),
-    /** Settles it on chain. Repeated calls return the same outcome. */
+    /** Settles the payment on chain. Repeated calls return the same outcome. */
     settle: (): Promise<Settled> => settle(payment),
-    /** Settles it, but the facilitator's answer is lost. */
+    /** Settles the payment, but drops the facilitator's response. */
     settleAndLoseAnswer: () => scene.settleAndLoseAnswer(payment),
-    /** Settles it, then serves, or answers 402 if that failed, as a good shop does. */
+    /** Settles the payment and serves, or answers 402 if that failed, as a good shop does. */
     async sell(): Promise<void> {
       const settled = await settle(payment);
       if (settled.success) await visit.serve(settled);

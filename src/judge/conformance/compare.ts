@@ -7,10 +7,10 @@ import {
 import type { Operation } from "../../protocol/problems.ts";
 import { isObject, membersOf } from "../../util/json.ts";
 
-/** Finds the differences between an answer and the expected one. */
+/** Finds the differences between a response and the expected one. */
 export type Comparison = (expected: FixtureAnswer, actual: FixtureAnswer) => readonly Difference[];
 
-/** Headers with a meaning; an unexpected one is a difference. */
+/** Headers that carry meaning; an unexpected one is a difference. */
 const telling = ["allow", "location", "retry-after", "www-authenticate", "x-settlement-state"];
 
 /** Compares the status, the meaningful headers and the exact body, except for placeholders. */
@@ -28,11 +28,10 @@ export const compareExactly: Comparison = (expected, actual) => {
 /**
  * Compares what every facilitator must have in common:
  * - the status;
- * - of a verify: `isValid` and `invalidReason`;
- * - of a settle: `success`, `errorReason`, `network`, and `transaction`, which is a hash on success and `""`
- *   otherwise;
- * - `payer`, where the answer has one;
- * - of an answer without a verdict: that it does not say `isValid: true` or `success: true`.
+ * - for verify: `isValid` and `invalidReason`;
+ * - for settle: `success`, `errorReason`, `network`, and `transaction`, which is a hash on success and otherwise `""`;
+ * - `payer`, if the response has one;
+ * - for a response without a verdict: that it does not say `isValid: true` or `success: true`.
  *
  * Null counts as absent. Headers, messages and additional members are not compared.
  */
@@ -65,12 +64,12 @@ function reduce(answer: JsonAnswer, members: readonly string[]): JsonAnswer {
   return { kind, status, headers: {}, body };
 }
 
-/** A member of an answer; undefined where it is not there, or null. */
+/** A member of a response; undefined if it is missing or null. */
 export function memberOf(answer: FixtureAnswer, member: string): unknown {
   return answer.kind === "json" ? (membersOf(answer.body)[member] ?? undefined) : undefined;
 }
 
-/** Wraps a comparison so that no secret is shown, wherever the facilitator repeats one in its answer. */
+/** Wraps a comparison so that differences never show a secret that the facilitator repeats in its response. */
 export function hideSecrets(compare: Comparison, secrets: readonly string[]): Comparison {
   const hide = (text: string) =>
     secrets.reduce((hidden, secret) => hidden.replaceAll(secret, "<secret>"), text);
@@ -87,15 +86,15 @@ export function hideSecrets(compare: Comparison, secrets: readonly string[]): Co
   };
 }
 
-/** The status of an answer; undefined where none came. */
+/** The status of a response; undefined if none arrived. */
 export function statusOf(answer: FixtureAnswer | undefined): number | undefined {
   return answer !== undefined && isBegun(answer) ? answer.status : undefined;
 }
 
-/** The verdict that a client reads from an answer. */
+/** The verdict that a client reads from a response. */
 type Verdict = "yes" | "no" | "unreadable";
 
-/** The parts of an answer that a client reads. */
+/** Reads the verdict as a client does. */
 export function verdictOf(answer: FixtureAnswer, operation: Operation): Verdict {
   const verdict = memberOf(answer, operation === "verify" ? "isValid" : "success");
   if (typeof verdict !== "boolean") return "unreadable";

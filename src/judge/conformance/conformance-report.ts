@@ -7,12 +7,12 @@ import type { ConformanceRun } from "./run-conformance.ts";
 
 type ConformanceFinding = Finding<ConformanceFacts>;
 
-/** The part of a scenario's name that says what the answer is: `insufficient_funds`. */
+/** The part of a scenario's name that names the response: `insufficient_funds`. */
 function groupOf({ name }: ConformanceFinding): string {
   return name.split(".").at(-2) ?? "";
 }
 
-/** The report on a facilitator: its table is by kind of answer. */
+/** The report on a facilitator. Its table groups scenarios by kind of response. */
 export function reportConformance(
   { baseUrl, access, environment, isKit }: FoundFacilitator,
   { findings, problem }: ConformanceRun,
@@ -60,7 +60,7 @@ export function reportConformance(
     },
   };
 
-  /** Of one that does not answer any more nothing is known. */
+  /** If the facilitator stopped answering, unanswered scenarios say nothing. */
   function isKnown({ facts }: ConformanceFinding): boolean {
     const hasFacts = facts?.compared !== undefined || (facts?.contradictions.length ?? 0) > 0;
     return problem === undefined || hasFacts;
@@ -97,7 +97,7 @@ function isEverywhereUnauthorized(findings: readonly ConformanceFinding[]): bool
   return failed.length > 0 && failed.every(({ facts }) => statusOf(facts?.compared?.actual) === 401);
 }
 
-/** The report where there is nothing to report on: nothing answers, or what answers is no facilitator. */
+/** The report if nothing answers, or what answers is not a facilitator. */
 export function reportNoFacilitator(url: string, problem: string): Report {
   return {
     title: `x402 conformance of ${url}`,
@@ -110,10 +110,10 @@ export function reportNoFacilitator(url: string, problem: string): Report {
   };
 }
 
-/** Between two lines of progress, in milliseconds: a run against a public chain takes minutes. */
+/** The milliseconds between two progress lines; a run against a public chain takes minutes. */
 const progressEveryMs = 5_000;
 
-/** Takes each finding as it comes, and says every few seconds how far the run is. `now` is a clock in milliseconds. */
+/** Returns a function that takes each finding and prints progress every few seconds. `now` is a clock in milliseconds. */
 export function createProgress(
   all: number,
   print: (text: string) => void,

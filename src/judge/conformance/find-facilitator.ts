@@ -40,52 +40,52 @@ import { type Access, type Auth, sendRequest } from "./send-request.ts";
 export type FacilitatorOptions = {
   /** Without `/v1`. */
   baseUrl: string;
-  /** By default the published one where the facilitator is that of `up` or `mock`, and none elsewhere. */
+  /** By default the published key if the facilitator is that of `up` or `mock`, otherwise none. */
   apiKey?: string | undefined;
-  /** How the key is sent; as it is by default. */
+  /** How the key is sent; by default bare if there is a key. */
   auth?: Auth | undefined;
-  /** The header that it is sent in; `Authorization` by default. */
+  /** The header for the key; `Authorization` by default. */
   authHeader?: string | undefined;
-  /** Where to pay; the first network that the facilitator lists by default. */
+  /** The network to pay on; by default the first that the facilitator lists. */
   network?: NetworkName | undefined;
-  /** The known networks; the built-in five by default. Networks of a running harness are added. */
+  /** The known networks; the built-in ones by default. Networks of a running harness are added. */
   knownNetworks?: NetworkRegistry | undefined;
-  /** Where payments must go: a facilitator contract, or the merchant's own address. */
+  /** The recipient of payments: a facilitator contract, or the merchant's own address. */
   payTo?: Address | undefined;
   /** The key of an account with tokens on the network; it pays in scenarios that settle. */
   payerKey?: Hex | undefined;
-  /** An endpoint of the network's chain; that of a running harness by default. */
+  /** An RPC endpoint of the network's chain; that of a running harness by default. */
   rpcUrl?: string | undefined;
 };
 
-/** A facilitator, and what scenarios need to know about it. */
+/** A facilitator, with everything that scenarios need to know about it. */
 export type FoundFacilitator = {
   baseUrl: string;
   access: Access;
   environment: ScenarioEnvironment;
-  /** True if it is one of this kit, with the published keys and the test payers. */
+  /** True if it is a facilitator of this kit, with the published keys and the test payers. */
   isKit: boolean;
-  /** Why there is no account that can pay; undefined where there is one. */
+  /** Why no account can pay; undefined if one can. */
   lacksFunds: string | undefined;
-  /** The test payers that the chain has, as far as it could be asked. */
+  /** The test payers that exist on the chain, if it could be queried. */
   testPayers: ReadonlySet<TestPayerName>;
   /** Reads transfers from the chain, if an RPC URL is known. */
   money: MovedMoney | undefined;
-  /** True if the token knows a blacklist: on a fork it may not. */
+  /** True if the token has a blacklist; on a fork it may not. */
   hasBlacklist: boolean;
-  /** The test payers of a local chain that have an unexpected balance, with that balance. */
+  /** The test payers on a local chain with an unexpected balance, with that balance. */
   unfitPayers: UnfitPayers;
-  /** The versions of the protocol that it lists for the network. */
+  /** The protocol versions that it lists for the network. */
   versions: ReadonlySet<X402Version>;
-  /** Who may submit payments of scheme “upto” on the network, as it lists it; undefined where it lists no such kind. */
+  /** The submitter of "upto" payments that it lists for the network; undefined if it lists none. */
   uptoSubmitter: Address | undefined;
-  /** Scheme “batch-settlement” there, with who signs claims and refunds for shops; undefined if it is not listed. */
+  /** Scheme "batch-settlement" with the signer of claims and refunds for shops; undefined if it is not listed. */
   channels: { authorizer: Address | undefined } | undefined;
-  /** Shows neither the API key nor the payer's. */
+  /** Shows neither the API key nor the payer's key. */
   compare: Comparison;
 };
 
-/** Further members of other facilitators do not matter. */
+/** Additional members of other facilitators are ignored. */
 const supportedSchema = z.object({
   kinds: z.array(
     z.object({
@@ -111,13 +111,13 @@ const supportedSchema = z.object({
 /** Local chains mine a block for each transaction, and one every second without any. */
 const localBlockTimeMs = 1_000;
 
-/** It answers from memory. */
+/** A facilitator answers `/supported` from memory. */
 const answersWithinMs = 10_000;
 
 /**
  * Asks a facilitator what it supports.
  *
- * @throws {KitError} when nothing answers, the answer is not a facilitator's, or payments cannot be made there
+ * @throws {KitError} if nothing answers, the response is not a facilitator's, or payments cannot be made there
  */
 export async function findFacilitator(options: FacilitatorOptions): Promise<FoundFacilitator> {
   const { baseUrl, payerKey } = options;
@@ -196,19 +196,19 @@ export async function findFacilitator(options: FacilitatorOptions): Promise<Foun
   };
 }
 
-/** The time of a chain, in unix seconds. */
+/** The time of a chain, in Unix seconds. */
 function readTime(ask: MovedMoney["ask"], name: string): Promise<bigint> {
   const request = async (...call: Parameters<MovedMoney["ask"]>) => (await ask(...call)).result;
   return readHeadTime({ request }, name);
 }
 
-/** The time of a mock server, which may have its own clock; for others, that of this machine. */
+/** The time of a mock server, which may have its own clock; otherwise this machine's time. */
 async function clockOf(baseUrl: string, name: NetworkName, isKit: boolean): Promise<bigint> {
   const own = isKit ? await askTime(baseUrl, name) : undefined;
   return own ?? BigInt(Math.floor(Date.now() / 1_000));
 }
 
-/** Why no scenario can pay; undefined where the payer has the money, or nobody could be asked. */
+/** Why no scenario can pay; undefined if the payer has enough money, or its balance is unknown. */
 async function whyNoFunds(
   payer: Address | undefined,
   { money, asset }: { money: MovedMoney | undefined; asset: Asset },
@@ -230,16 +230,16 @@ function addRunning(known: NetworkRegistry, harness: HarnessDescription | undefi
 }
 
 type SupportedAnswer = {
-  /** Its kinds with scheme "exact", each with the network's name as in the answer. */
+  /** The listed kinds with scheme "exact", each with the network's name as in the response. */
   listed: { network: string; x402Version: X402Version }[];
-  /** Those with scheme “upto” that name who submits them. */
+  /** The listed kinds with scheme "upto" that name a submitter. */
   uptos: { network: string; submitter: Address }[];
-  /** Those with scheme “batch-settlement”, with who signs claims and refunds for shops. */
+  /** The listed kinds with scheme "batch-settlement", with the signer of claims and refunds for shops. */
   channels: { network: string; authorizer: Address | undefined }[];
   prefix: Access["prefix"];
-  /** True if it uses the published operator, as `up` and `mock` do. */
+  /** True if it uses the published operator key, as `up` and `mock` do. */
   isPublished: boolean;
-  /** Where it lets payments go, if it is of this kit. */
+  /** Its policy for recipients, if it is a facilitator of this kit. */
   policy: PayToPolicy;
   strictness: Strictness;
   reasons: Dialect;
@@ -325,7 +325,7 @@ function describe(
       ],
     });
   }
-  // A mock has every local token; what a harness has it says.
+  // A mock has every local token; a harness lists its own.
   const tokens = isKit && harness === undefined ? localTokens : (running?.tokens ?? {});
   return {
     ...network,
@@ -334,17 +334,17 @@ function describe(
     gasSponsoring,
     strictness,
     reasons,
-    // That of others is where payments go, whatever it is.
+    // For other facilitators, payments simply go to `payTo`.
     ...(isKit && { payTo: policy, walletFactories: localTerms.walletFactories }),
   };
 }
 
-/** An account by its key, or a new one at random. */
+/** The account of a key; by default of a new random key. */
 function accountOf(privateKey: Hex = `0x${randomBytes(32).toString("hex")}`) {
   try {
     return { address: privateKeyToAddress(privateKey), privateKey };
   } catch {
-    // Without a cause, since that may quote the key.
+    // No `cause`, because it may quote the key.
     throw new KitError(
       "PAYER_PRIVATE_KEY is no private key: it is not below the order of secp256k1, or zero",
     );

@@ -7,12 +7,12 @@ import type { Asset } from "../../protocol/networks.ts";
 import { formatUnits } from "../../protocol/token-units.ts";
 import type { MovedMoney } from "./moved-money.ts";
 
-/** Test payers with an unexpected balance, each with that balance: `1 USDC`. */
+/** The test payers with an unexpected balance, with that balance, such as `1 USDC`. */
 export type UnfitPayers = ReadonlyMap<string, string>;
 
 const payerNames = Object.keys(testPayers) as TestPayerName[];
 
-/** No scenario that pays takes as much as one whole token. */
+/** One whole token. No scenario that pays takes that much. */
 function enoughOf({ decimals }: Pick<Asset, "decimals">): bigint {
   return 10n ** BigInt(decimals);
 }
@@ -32,7 +32,7 @@ export async function findUnfitPayers(
   return new Map(found.flat());
 }
 
-/** Finds the test payers that a chain has in the state which they stand for; none on a chain of others. */
+/** Finds the test payers that are in their intended state on a chain. A chain that is not of this kit has none. */
 export async function findTestPayers(ask: AskNode, asset: Asset): Promise<ReadonlySet<TestPayerName>> {
   async function isAsItShouldBe(name: TestPayerName): Promise<boolean> {
     const { address, owner, approved }: TestPayer = testPayers[name];
@@ -54,7 +54,7 @@ export async function findTestPayers(ask: AskNode, asset: Asset): Promise<Readon
     );
   }
 
-  // Chains of others have none of them, and are asked once.
+  // Other chains have none of them, so one lookup is enough.
   if (!(await isAsItShouldBe("funded"))) return new Set();
   const found = await Promise.all(payerNames.map(isAsItShouldBe));
   return new Set(payerNames.filter((_, index) => found[index]));

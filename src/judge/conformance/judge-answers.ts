@@ -11,23 +11,23 @@ import { ruleOf } from "./rules-of-rows.ts";
 /** The facts about a facilitator in one scenario. */
 export type ConformanceFacts = {
   scenario: Pick<ScenarioRow, "situation" | "operation" | "x402Version">;
-  /** The differences between the answers and the expected ones. */
+  /** The differences between the responses and the expected ones. */
   differences: readonly Difference[];
-  /** The answers that were compared last; undefined where none came. */
+  /** The last compared responses; undefined if none arrived. */
   compared: { expected: FixtureAnswer; actual: FixtureAnswer } | undefined;
-  /** The answers to earlier requests of the scenario. */
+  /** The responses to earlier requests of the scenario. */
   before: readonly FixtureAnswer[];
-  /** Facts of the chain that contradict the answers, which they outweigh. */
+  /** Facts on chain that contradict the responses and outweigh them. */
   contradictions: readonly Contradiction[];
 };
 
-/** A completely different answer has many differences; the first ones are enough. */
+/** An entirely different response has many differences; the first few are enough. */
 const mostDifferences = 6;
 
-/** Longer than any sentence of the service. */
+/** Longer than any message of the service. */
 const mostCharacters = 300;
 
-/** Makes the function that judges a facilitator by its answers, and by what the chain says against them. */
+/** Creates the function that judges a facilitator by its responses and by contradictions on chain. */
 export function createConformanceJudge({
   isKit,
   environment: { networks },
@@ -36,11 +36,11 @@ export function createConformanceJudge({
     one === other ||
     networks.some(({ name, caip2 }) => [one, other].every((text) => text === name || text === caip2));
 
-  /** Classifies an answer that differs from the expected one. */
+  /** Classifies a response that differs from the expected one. */
   function classify({ scenario, compared, before, contradictions }: ConformanceFacts): Classified {
     const [contradiction] = contradictions;
     if (contradiction !== undefined) return { level: "wrong", rule: contradiction.rule };
-    // A facilitator of this kit must follow the table exactly.
+    // A facilitator of this kit must match the table exactly.
     if (isKit || compared === undefined) return { level: "wrong" };
     const { operation, x402Version } = scenario;
     const { expected, actual } = compared;
@@ -48,7 +48,7 @@ export function createConformanceJudge({
     if (rule === undefined) return { level: "kit" };
     const isYes = verdictOf(actual, operation) === "yes";
     const isDue = verdictOf(expected, operation) === "yes";
-    // The same success again is no second payment.
+    // The same success again is not a second payment.
     const isRepeat = isYes && before.some((earlier) => isSameSuccess(earlier, actual));
     if (isDue !== isYes && !isRepeat) return { level: "wrong", rule };
     if (isDue && isYes && namesAnother(expected, actual)) {
@@ -60,7 +60,7 @@ export function createConformanceJudge({
     return { level: "differs", rule };
   }
 
-  /** Returns true if a success is of another payer, or on another network. */
+  /** Returns true if a success names another payer or network. */
   function namesAnother(expected: FixtureAnswer, actual: FixtureAnswer): boolean {
     const differs = (member: string, isSame: (one: string, other: string) => boolean) => {
       const [wanted, got] = [memberOf(expected, member), memberOf(actual, member)];
@@ -95,7 +95,7 @@ export function createConformanceJudge({
   };
 }
 
-/** The contradictions of the chain, then the differences of the answers. */
+/** The contradictions on chain, followed by the differences in the responses. */
 export function differencesOf({ contradictions, differences }: ConformanceFacts): readonly Difference[] {
   return [...contradictions.map(({ difference }) => difference), ...differences];
 }
@@ -104,7 +104,7 @@ function shorten(text: string): string {
   return text.length > mostCharacters ? `${text.slice(0, mostCharacters)}…` : text;
 }
 
-/** The level, and the sentence of the specification that it is based on. */
+/** The level, and the sentence in the specification that it is based on. */
 type Classified = Pick<Verdict, "level" | "rule">;
 
 /** Returns true if members are missing that strict public clients require (specification, 5.3.2 and 5.4.2). */

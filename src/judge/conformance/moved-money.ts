@@ -20,19 +20,19 @@ import { memberOf, statusOf, verdictOf } from "./compare.ts";
 
 export type Exchange = { request: FixtureRequest; answer: FixtureAnswer };
 
-/** A fact from the chain about a payment that contradicts the facilitator's answer. */
+/** A fact on chain about a payment that contradicts the facilitator's response. */
 export type Contradiction = { difference: Difference; rule: Rule };
 
-/** The chain that payments are made on, as an RPC endpoint tells of it. */
+/** The chain that payments are made on, seen through an RPC endpoint. */
 export type MovedMoney = Awaited<ReturnType<typeof watchMoney>>;
 
-/** Questions to the node at a time. */
+/** The number of concurrent queries to the node. */
 const mostQuestions = 8;
 
-/** How long the chain is given for what was broadcast and is not mined yet, and a node for what another has seen. */
+/** How long to wait for pending transactions to be mined, and for a node to see what another has seen. */
 const longestWaitMs = 10_000;
 
-/** Asks a node, and throws nothing that has its URL in it, which may hold a key. */
+/** Queries a node without ever throwing an error with its URL, which may hold a key. */
 function askWithoutUrl(rpcUrl: string): AskNode {
   const ask = askNode(rpcUrl);
   return async (method, ...params) => {
@@ -48,7 +48,7 @@ function askWithoutUrl(rpcUrl: string): AskNode {
 /**
  * Begins to watch a chain.
  *
- * @throws {KitError} when the endpoint does not answer, or is of another chain
+ * @throws {KitError} if the endpoint does not answer, or serves another chain
  */
 export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
   const [asset] = network.assets;
@@ -72,17 +72,17 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
     },
 
     /**
-     * Finds payments that moved although no settle has said so, and settles that say so although nothing moved, by the asset's
-     * `Transfer` events.
+     * Finds payments that moved although no settle response said so, and settle responses that claim a transfer which
+     * never happened, by the asset's `Transfer` events.
      *
      * @param runs the exchanges of each scenario
-     * @returns for each scenario what contradicts its answers
+     * @returns for each scenario, the contradictions of its responses
      */
     async judge(runs: readonly (readonly Exchange[])[]) {
       const accounts = runs.map((exchanges) => readPayments(exchanges, network));
       const payments = accounts.flat();
       if (payments.length === 0) return runs.map(() => []);
-      // What is broadcast and not waited for is mined in the next block.
+      // Anything broadcast but not awaited is mined in the next block.
       const head = await readHead();
       await waitUntil(async () => (await readHead()) > head);
 
@@ -100,7 +100,7 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
         return isComplete(transfers);
       });
 
-      /** Takes the transfer of a payment, which is no other payment's too. */
+      /** Takes the transfer of a payment out of the list, so that it counts for one payment only. */
       function take(matches: (transfer: Transfer) => boolean): Transfer | undefined {
         const index = transfers.findIndex(matches);
         return index < 0 ? undefined : transfers.splice(index, 1)[0];
@@ -129,7 +129,7 @@ export async function watchMoney(rpcUrl: string, network: FixtureNetwork) {
   };
 }
 
-/** Waits for what may never be. */
+/** Waits until the condition holds, at most `longestWaitMs`. */
 async function waitUntil(isThere: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + longestWaitMs;
   const look = async () => ((await isThere()) ? true : undefined);
@@ -144,14 +144,14 @@ function lowerCase(hash: Hex): Hex {
   return `0x${hash.slice(2).toLowerCase()}`;
 }
 
-/** A payment, and what its answers say became of it. */
+/** A payment, and its outcome according to the responses. */
 type PaymentAccount = {
   payment: SignedPayment;
   /** The amount that settle should take. */
   amount: bigint;
-  /** Of the transaction that a settle has named. */
+  /** The hash of the transaction that a settle response named. */
   hash: Hex | undefined;
-  /** True if a settle has given no verdict: either may be true then. */
+  /** True if a settle response gave no final verdict, so that either outcome is consistent. */
   isOpen: boolean;
   operation: Operation;
 };
@@ -180,7 +180,7 @@ function readPayments(exchanges: readonly Exchange[], network: FixtureNetwork): 
   return [...read.values()];
 }
 
-/** Returns true if an answer of “no” says that the payment will not settle, either. */
+/** Returns true if a negative verdict also says that the payment will not settle later. */
 function isFinal(answer: FixtureAnswer): boolean {
   return statusOf(answer) === 200 && !/pending/i.test(String(memberOf(answer, "errorReason") ?? ""));
 }

@@ -60,8 +60,8 @@ export async function requireRunnable(scenario: ScenarioRow, facilitator: FoundF
 }
 
 /**
- * Requires that an answer says something about the facilitator, and not about the payer: that has not approved Permit2, or has too
- * little money.
+ * Requires that a response says something about the facilitator, and not about a payer who has not approved Permit2 or
+ * has too little money.
  *
  * @throws {NotRun} says what the payer lacks
  */

@@ -5,7 +5,7 @@ import { situationTexts } from "../../protocol/catalogue-texts.ts";
 import { ofVersion, type Rule, type Rules, rules } from "../../protocol/specification.ts";
 import { memberOf } from "./compare.ts";
 
-/** Rows that are based on another sentence than their situation in the catalogue, or on none: those are choices of this kit. */
+/** Overrides for the sentence that a row is based on, otherwise that of its situation. Null for choices of this kit. */
 export const rulesOfRows: Readonly<Record<string, Rules | null>> = {
   "success.funded": rules.steps,
   "invalid_payload.no_payment": rules.request,
@@ -18,7 +18,7 @@ export const rulesOfRows: Readonly<Record<string, Rules | null>> = {
   "invalid_payment_requirements.no_requirements": rules.request,
   "invalid_payment_requirements.two_amounts": null,
   "invalid_payment_requirements.two_recipients": null,
-  // Version 1 takes more than is asked for.
+  // Version 1 accepts more than the required amount.
   "invalid_exact_evm_payload_authorization_value.value_above": null,
   "invalid_exact_evm_payload_authorization_value.price_raised_afterwards": null,
   "invalid_exact_evm_payload_authorization_value_mismatch.price_raised_afterwards": null,
@@ -29,10 +29,11 @@ export const rulesOfRows: Readonly<Record<string, Rules | null>> = {
 };
 
 /**
- * The sentence that a row is based on; undefined for a choice of this kit: its limits, its API keys, its short form of the
- * requirements, its strictness about types, and its treatment of states that the specification does not define.
+ * The sentence in the specification that a row is based on. Undefined for choices of this kit: its limits, API keys,
+ * short form of the requirements, strictness about types, and handling of states that the specification leaves
+ * undefined.
  *
- * @param expected the answer to it, which names its situation in the catalogue
+ * @param expected the expected response, which names the row's situation in the catalogue
  */
 export function ruleOf(
   { situation, x402Version }: Pick<ScenarioRow, "situation" | "x402Version">,

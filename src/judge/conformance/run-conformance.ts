@@ -27,14 +27,14 @@ export type ArrangedFault = {
 export type ConformanceTarget = {
   environment: ScenarioEnvironment;
   send(request: FixtureRequest): Promise<FixtureAnswer>;
-  /** Causes a fault; without this function, only scenarios without faults can be run. */
+  /** Causes a fault. Without this function, only scenarios without faults can be run. */
   arrange?(fault: ScenarioFault, plan: ScenarioPlan): Promise<ArrangedFault>;
 };
 
 /**
  * Runs a scenario: its earlier requests, its request, and for some scenarios that request again.
  *
- * @returns where the answers differ from the expected ones
+ * @returns the differences between the responses and the expected ones
  */
 export async function runScenario(
   scenario: Scenario,
@@ -57,7 +57,7 @@ export async function runScenario(
 /** The findings of a run, in the order of its scenarios. */
 export type ConformanceRun = {
   findings: readonly Finding<ConformanceFacts>[];
-  /** Why the run is not complete; undefined where it is. */
+  /** Why the run is not complete; undefined if it is. */
   problem: string | undefined;
 };
 
@@ -68,19 +68,19 @@ export type RunOptions = {
   onFinding?: (finding: Finding<ConformanceFacts>) => void;
 };
 
-/** After this many requests in succession without an answer, the rest are not sent. */
+/** After this many scenarios in a row without a response, the others are not run. */
 const mostUnanswered = 3;
 
-/** After this many scenarios in succession that fail by the same answer, the others are not run. */
+/** After this many scenarios in a row that fail with the same response, the others are not run. */
 const mostEqualFailures = 10;
 
-/** Longer waits mean daily budgets, not rate limits. */
+/** A longer wait means a daily budget, not a rate limit. */
 const mostRetryAfterSeconds = 15;
 const mostRetries = 5;
 
 /**
- * Runs scenarios against a facilitator, as far as possible. What is valid is verified twice. Where the chain can be asked, its
- * transfers are compared with the answers at the end.
+ * Runs scenarios against a facilitator, as far as possible. Valid payments are verified twice. If the chain can be
+ * queried, its transfers are compared with the responses at the end.
  */
 export async function runConformance(
   facilitator: FoundFacilitator,
@@ -178,7 +178,7 @@ function createStop() {
       if (facts === undefined) return;
       const actual = facts.compared?.actual;
       const isDecided = level === "good" || statusOf(actual) === 200;
-      // Choices of this kit stand between others, and say nothing about them.
+      // Choices of this kit appear between other scenarios, and say nothing about them.
       if (level === "kit" && isDecided) return;
       const summary = isDecided && level !== "wrong" ? "passed" : summaryOf(actual);
       unanswered = facts.compared === undefined ? unanswered + 1 : 0;
@@ -192,7 +192,7 @@ function createStop() {
   };
 }
 
-/** A key for answers that are equal except for texts and hashes. */
+/** A key for responses that are equal except for texts and hashes. */
 function summaryOf(answer: FixtureAnswer | undefined): string {
   if (answer === undefined || !isBegun(answer)) return "no answer";
   const members = ["isValid", "success", "invalidReason", "errorReason"].flatMap((name) => {
@@ -202,7 +202,7 @@ function summaryOf(answer: FixtureAnswer | undefined): string {
   return [`status ${answer.status}`, ...members].join(", ");
 }
 
-/** Sends a request again, after its Retry-After, while the facilitator answers that the rate is exceeded. */
+/** Sends a request, and sends it again after its Retry-After as long as the facilitator answers 429. */
 async function sendWithRetries(
   baseUrl: string,
   request: FixtureRequest,
@@ -216,7 +216,7 @@ async function sendWithRetries(
   }
 }
 
-/** How long to wait where a rate was exceeded. */
+/** The seconds to wait after a 429; undefined for other responses, and if the wait is missing or too long. */
 function retryAfterOf(answer: FixtureAnswer): number | undefined {
   if (!isBegun(answer) || answer.status !== 429) return undefined;
   const seconds = Number(answer.headers["retry-after"] ?? Number.NaN);

@@ -3,7 +3,7 @@ import { KitError } from "../../util/errors.ts";
 import { type HttpAnswer, HttpFailure, sendHttp } from "../../util/http-client.ts";
 import { isObject, parseJson } from "../../util/json.ts";
 
-/** How an API key is sent: as it is, after “Bearer ”, or not at all. */
+/** How an API key is sent: bare, after "Bearer ", or not at all. */
 export const authKinds = ["bare", "bearer", "none"] as const;
 
 export type Auth = (typeof authKinds)[number];
@@ -11,11 +11,11 @@ export type Auth = (typeof authKinds)[number];
 export type Access = {
   prefix: "/v1" | "";
   auth: Auth;
-  /** The header that the API key is sent in, in lower case. */
+  /** The header for the API key, in lower case. */
   authHeader: string;
 };
 
-/** A request of the table as a facilitator takes it: at its path, with the API key in its place. */
+/** Adapts a scenario's request to a facilitator's path prefix and API key header. */
 export function adaptRequest(request: FixtureRequest, { prefix, auth, authHeader }: Access): FixtureRequest {
   const { authorization, ...headers } = request.headers;
   const sent = auth === "none" ? undefined : authorization;
@@ -27,15 +27,15 @@ export function adaptRequest(request: FixtureRequest, { prefix, auth, authHeader
   };
 }
 
-/** Longer than the 90 seconds that public clients wait for a settle. */
+/** Longer than the 90 seconds that public clients wait for a settlement. */
 const defaultTimeoutMs = 100_000;
 
 /**
- * Sends a request with exactly its headers, and classifies the result: an answer, part of one, or none. Each request
+ * Sends a request with exactly its headers, and classifies the result: a response, part of one, or none. Each request
  * has its own connection, so a broken one affects no other.
  *
- * @param baseUrl without `/v1`, which the request's path begins with
- * @throws {KitError} when nothing listens there, or the answer takes too long
+ * @param baseUrl without the prefix that the request's path begins with
+ * @throws {KitError} if nothing listens there, or the response takes too long
  */
 export async function sendRequest(
   baseUrl: string,

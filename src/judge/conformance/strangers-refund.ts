@@ -23,20 +23,20 @@ import type { Contradiction } from "./moved-money.ts";
 import { adaptRequest, sendRequest } from "./send-request.ts";
 
 /*
- * The config of a channel is public: anybody who reads the chain can ask for a refund. A facilitator that signs it for anybody takes
- * the sales from a shop that has not claimed them yet.
+ * The config of a channel is public, so anyone who reads the chain can ask for a refund. A facilitator that signs
+ * refunds for anyone costs a shop the sales it has not claimed yet.
  */
 
-/** The case, as reports name it. */
+/** The case, as named in reports. */
 export const strangersRefund = {
   name: "settle.v2.channel.strangers_refund",
   situation: "A stranger asks for the refund of another shop's channel, with a made-up voucher",
 } as const;
 
-/** Refused as every payment that its shop did not ask for. */
+/** Must be refused like any payment that its shop did not ask for. */
 const scenario = { situation: "channel.strangers_refund", operation: "settle", x402Version: 2 } as const;
 
-/** Opens a channel, as a shop does, and asks for its refund as a stranger. */
+/** Opens a channel as a shop does, and asks for its refund as a stranger. */
 export async function runStrangersRefund(
   facilitator: FoundFacilitator,
   timeoutMs?: number,
@@ -127,7 +127,7 @@ async function judgeRefund(
   const answer = await settle(stranger, {}, false);
   const after = await readBalance();
   const refund = await signRefund(signer, purchase);
-  // The payer has the rest again where the shop may ask for it.
+  // Returns the rest to the payer, if the shop is allowed to ask for that.
   await settle({ ...refund, amount: `${usualAmount}`, refundNonce: "0", claims: [] });
   const contradictions = contradictionsOf(answer, { before, after });
   return {

@@ -8,7 +8,7 @@ const style =
   "summary::after{content:attr(data-verdict);float:right}.wrong>summary{color:#d33}.differs>summary{color:#b70}" +
   ".not_run>summary,.not_judged>summary,.kit>summary{opacity:.7}";
 
-/** A report as one page that needs nothing else: each case with its verdict, and what happened when it is opened. */
+/** Renders a report as one self-contained page: each case with its verdict; opening a case shows its events. */
 export function renderHtml(report: Report): string {
   const { title, about = [] } = report;
   const paragraphs = [...about, ...summarize(report)].map((line) => `<p>${escapeXml(line)}</p>`);

@@ -1,7 +1,7 @@
 import { describeFinding, obstacleOf, type Report } from "./report.ts";
 import type { Finding } from "./run-cases.ts";
 
-/** A report as JUnit XML, which CI systems read: a test for each case, in suites. What only differs is no failure. */
+/** Renders a report as JUnit XML for CI systems, one test per case. A case that only differs is not a failure. */
 export function renderJunit({ title, findings, problem }: Report): string {
   const suites = new Map<string, Element[]>();
   for (const finding of findings) {
@@ -29,7 +29,7 @@ export function renderJunit({ title, findings, problem }: Report): string {
   ].join("\n");
 }
 
-/** A test of JUnit: it has passed unless there is a failure, an error, or a reason why it was skipped. */
+/** A JUnit test: passed unless `kind` is "failure", "error" or "skipped". */
 type Element = {
   name: string;
   className: string;
@@ -75,7 +75,7 @@ function time(ms: number): string {
   return ` time="${(ms / 1_000).toFixed(3)}"`;
 }
 
-/** Text for XML and HTML. What XML 1.0 has no place for, even escaped, is replaced. */
+/** Escapes text for XML and HTML. Characters that XML 1.0 cannot hold, even escaped, are replaced by U+FFFD. */
 export function escapeXml(text: string): string {
   return (
     text

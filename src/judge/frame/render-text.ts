@@ -2,17 +2,17 @@ import { escapeControls, renderTable, terminalWidth, wrapText } from "../../util
 import { hasRun, type Report, summarize } from "./report.ts";
 import type { Finding } from "./run-cases.ts";
 
-/** The levels that the report goes into, with their headings. */
+/** The levels that are described in detail, with their headings. */
 const headings = {
   wrong: "Wrong",
   differs: "Differs: money and verdicts are right; how it is said is not as it should be, or is left open",
   kit: "Kit only: choices of this kit, which other facilitators need not share",
 } as const;
 
-/** Many bad findings usually have one cause, so only the names of further ones are shown. */
+/** Many bad findings usually share a cause, so after this many only the names are listed. */
 const mostShown = 40;
 
-/** The report for a person: a table, then the bad cases with what happened in them, then what was not run and why. */
+/** The report for a person: a table, the bad cases with their events, then the cases that were not run and why. */
 export function renderText(report: Report): string {
   const { title, about = [], table, findings, differs = headings.differs } = report;
   const left = Map.groupBy(
@@ -39,7 +39,7 @@ export function renderText(report: Report): string {
     .join("\n");
 }
 
-/** Findings that are alike are one: a program that says one thing otherwise says it so everywhere. */
+/** Groups equal findings: a program that deviates once usually deviates the same way in every case. */
 function renderSection(heading: string, findings: readonly Finding[]): string[] {
   if (findings.length === 0) return [];
   const kinds = [
@@ -68,7 +68,7 @@ function renderKind([finding, ...alike]: readonly Finding[]): string[] {
   ];
 }
 
-/** The names are shown where they are few, and what they lack where that differs. */
+/** Lists what the cases lack if known, otherwise their names if there are not too many. */
 function renderObstacle(why: string, findings: readonly Finding[]): string[] {
   const lacking = new Set(findings.flatMap(({ lacking }) => lacking ?? []));
   const names = findings.length <= mostShown ? findings.map(({ name }) => name) : [];
@@ -80,7 +80,7 @@ function renderObstacle(why: string, findings: readonly Finding[]): string[] {
   return [`  ${`${findings.length}`.padStart(4)}  ${first.trimStart()}`, ...others];
 }
 
-/** Breaks a line to the width of a terminal, with spaces before it, and before the lines that it goes on in. */
+/** Wraps a line to the terminal width, indented by `spaces`; continuation lines get `more` on top. */
 function indent(text: string, spaces: number, more = 0): string[] {
   return wrapText(text, terminalWidth - spaces - more).map(
     (line, index) => `${" ".repeat(index === 0 ? spaces : spaces + more)}${line}`,

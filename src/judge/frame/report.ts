@@ -3,18 +3,18 @@ import { type Finding, type Level, levels } from "./run-cases.ts";
 
 /** The findings about a program, for reports in every format. */
 export type Report = {
-  /** The program, and where it was judged. */
+  /** The program and where it was judged. */
   title: string;
-  /** How it was judged, a line each. */
+  /** How it was judged, one line each. */
   about?: readonly string[];
   findings: readonly Finding[];
   table: { columns: readonly Column[]; rows: readonly (readonly string[])[] };
-  /** A case in the language of the report: `case`, `scenario`. */
+  /** The word for a case in this report: `case`, `scenario`. */
   noun: string;
-  /** The heading of cases that differ, where it is not the usual one. */
+  /** The heading of cases that differ; the default one if left out. */
   differs?: string;
   advice?: string | undefined;
-  /** Why it could not be judged, or not to the end. */
+  /** Why it could not be judged, or not completely. */
   problem?: string | undefined;
   exitCode: number;
   json: object;
@@ -26,11 +26,11 @@ const exitCodes = { good: 0, wrong: 1, differs: 2, notJudged: 3, usage: 4 } as c
 /** Exit codes when a judge cannot begin. */
 export const judgeFailureCodes = { usage: exitCodes.usage, failed: exitCodes.notJudged };
 
-/** The same for `--help`. */
+/** The exit codes as text for `--help`. */
 export const judgeExitCodesText =
   "0 all is good; 1 something is wrong; 2 money and goods are right, but answers differ from what is due; 3 it could not be judged, or not to the end; 4 the command line is wrong. Reports are written in each case but the last.";
 
-/** The exit code of a report. What could not be judged counts for more than what differs: it may be wrong. */
+/** The exit code of a report. A case that could not be judged outranks one that differs, because it may be wrong. */
 export function exitCodeOf({ findings, problem }: Pick<Report, "findings" | "problem">): number {
   const counts = countLevels(findings);
   if (counts.wrong > 0) return exitCodes.wrong;
@@ -38,7 +38,7 @@ export function exitCodeOf({ findings, problem }: Pick<Report, "findings" | "pro
   return counts.differs > 0 ? exitCodes.differs : exitCodes.good;
 }
 
-/** How many findings there are of each level. */
+/** The number of findings at each level. */
 export function countLevels(findings: readonly Pick<Finding, "level">[]): Record<Level, number> {
   const counts = { wrong: 0, not_judged: 0, differs: 0, kit: 0, not_run: 0, good: 0 };
   for (const { level } of findings) counts[level]++;
@@ -49,12 +49,12 @@ export function worstFirst<F extends Finding>(findings: readonly F[]): F[] {
   return findings.toSorted((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level));
 }
 
-/** Returns true of a case that was run. */
+/** Returns true if the case was run. */
 export function hasRun({ level }: Pick<Finding, "level">): boolean {
   return level !== "not_run" && level !== "not_judged";
 }
 
-/** Returns true if there is something to say of a case that ran. */
+/** Returns true if the case ran and its verdict is not good. */
 export function isBad(finding: Finding): boolean {
   return hasRun(finding) && finding.level !== "good";
 }
@@ -69,7 +69,7 @@ export function describeFinding({ situation, seen, notes, good }: Finding): stri
   return [situation, ...seen, ...notes, ...(good === undefined ? [] : [`Good: ${good}`])];
 }
 
-/** How many cases ran and with what result. */
+/** Summarizes how many cases ran and with what result. */
 export function summarize({ findings, noun, advice, problem }: Report): string[] {
   const { good, wrong, differs, kit } = countLevels(findings);
   const [run, others] = [good + wrong + differs, findings.length - findings.filter(hasRun).length];

@@ -2,12 +2,13 @@ import type { Rule } from "../../protocol/specification.ts";
 import { inParallel } from "../../util/concurrency.ts";
 
 /**
- * How serious a verdict is, the worst first.
- * - `wrong`: money moved that should not have, or goods did not, or the public specification decides a payment otherwise;
- * - `not_judged`: the case applies to what is judged, and yet could not be run;
- * - `differs`: money, goods and verdicts are right, but an answer is not as it should be;
- * - `kit`: the answer is another than that of this kit, which chose it freely;
- * - `not_run`: the case does not apply to what is judged.
+ * The severity of a verdict, worst first.
+ * - `wrong`: money moved that should not have, goods were withheld or given away, or a payment was decided against the
+ *   public specification;
+ * - `not_judged`: the case applies to the program but could not be run;
+ * - `differs`: money, goods and verdicts are right, but a response is not as it should be;
+ * - `kit`: the response differs from this kit's, on a point that this kit chose freely;
+ * - `not_run`: the case does not apply to the program.
  */
 export const levels = ["wrong", "not_judged", "differs", "kit", "not_run", "good"] as const;
 export type Level = (typeof levels)[number];
@@ -16,21 +17,21 @@ export type Level = (typeof levels)[number];
 export type CaseRow = {
   name: string;
   situation: string;
-  /** The behaviour of a good program in it. */
+  /** The behavior of a good program in it. */
   good?: string | undefined;
-  /** Slow ones begin before the others; those that would disturb others run after them, one at a time. */
+  /** "early" cases start before the others; "alone" cases would disturb others, so they run last, one at a time. */
   order?: "early" | "alone" | undefined;
 };
 
-/** A case: such a row, and how the facts about the program are gathered. */
+/** A case: a row, and how to gather the facts about the program. */
 export type Case<Facts> = CaseRow & {
   /** Its group in reports: the network, or the operation. */
   suite: string;
-  /** @throws {NotRun} when it says nothing about the program */
+  /** @throws {NotRun} if the case cannot say anything about the program */
   run(): Promise<Facts>;
 };
 
-/** The reason why a case was not run; `lacking` names what it lacks. */
+/** Why a case was not run; `lacking` names the missing capability. */
 export class NotRun extends Error {
   readonly lacking: string | undefined;
   readonly level: "not_run" | "not_judged";
@@ -41,16 +42,16 @@ export class NotRun extends Error {
   }
 }
 
-/** The judgement of a case by its facts. */
+/** The judgment of a case by its facts. */
 export type Verdict = {
   verdict: string;
-  /** The verdict in words. */
+  /** The verdict as text for people. */
   text: string;
   level: Level;
-  /** The events of the case, a line each. */
+  /** The events of the case, one per line. */
   seen?: readonly string[];
   notes?: readonly string[];
-  /** The sentence of the specification that it is based on. */
+  /** The sentence in the specification that the verdict is based on. */
   rule?: Rule | undefined;
 };
 
@@ -58,7 +59,7 @@ export type Finding<Facts = unknown> = CaseRow &
   Verdict &
   Required<Pick<Verdict, "seen" | "notes">> & {
     suite: string;
-    /** Undefined where it was not run. */
+    /** Undefined if it was not run. */
     facts: Facts | undefined;
     lacking?: string | undefined;
     tookMs: number;
@@ -66,7 +67,7 @@ export type Finding<Facts = unknown> = CaseRow &
 
 export type RunOptions<Facts> = {
   atOnce: number;
-  /** Called once the first case has run, alone. The result is why the others are not run; undefined where they are. */
+  /** Called after the first case, which runs alone. Returns why the others must not run; undefined to run them. */
   afterFirst?(finding: Finding<Facts>): Promise<string | undefined>;
   onFinding?(finding: Finding<Facts>): void;
 };

@@ -6,7 +6,7 @@ import { createHttpRelay, relayTargetOf } from "../../util/http-relay.ts";
 import { joinHeaders } from "../../util/json.ts";
 import { listenOnLoopback } from "../../util/node-http.ts";
 
-/** An answer of the facilitator, or one that replaces it. */
+/** A response of the facilitator, or one that replaces it. */
 export type LineAnswer = { status: number; headers: Record<string, string>; body: string };
 
 /** One request from a server to the facilitator. */
@@ -14,27 +14,27 @@ export type LineRequest = {
   /** `verify`, `settle`, `supported`, or another last segment of the path. */
   operation: string;
   body: string;
-  /** Forwards the request; returns the facilitator's answer. */
+  /** Forwards the request and returns the facilitator's response. */
   forward(): Promise<LineAnswer>;
-  /** Forwards it, and breaks the connection to the facilitator when its answer begins to arrive. */
+  /** Forwards the request and resets the connection to the facilitator as soon as its response begins to arrive. */
   forwardAndLose(): Promise<void>;
 };
 
 /** Decides how a request is answered, or that its connection is reset. */
 export type LineRule = (request: LineRequest) => Promise<LineAnswer | "reset">;
 
-/** The behaviour for the requests of one payer, so that cases with different payers do not disturb each other. */
+/** The rule for one payer's requests, so that cases with different payers do not disturb each other. */
 export type PayerLine = {
-  /** How many requests came about this payer. */
+  /** The number of requests about this payer. */
   readonly requests: number;
-  /** The rule for the next requests; undefined forwards everything. */
+  /** Applied to the following requests; undefined forwards everything. */
   rule: LineRule | undefined;
 };
 
 /** A proxy between a server and its facilitator. */
 export type FacilitatorLine = Awaited<ReturnType<typeof startFacilitatorLine>>;
 
-/** Starts a proxy to a facilitator, which forwards everything until it has a rule. */
+/** Starts a proxy to a facilitator. It forwards everything until it has a rule. */
 export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0) {
   const facilitator = relayTargetOf(facilitatorUrl);
   const payers = new Map<string, { requests: number; rule: LineRule | undefined }>();
@@ -85,11 +85,11 @@ export async function startFacilitatorLine(facilitatorUrl: string, atPort = 0) {
   return {
     /** The facilitator's URL for the server; ends in `/v1`. */
     url: `http://127.0.0.1:${port}/v1`,
-    /** How many requests came, about any payer or none. */
+    /** The number of requests, about any payer or none. */
     get requests() {
       return requests;
     },
-    /** The line of the requests whose body names this payer. All others are forwarded. */
+    /** The line for requests whose body contains this payer's address. All others are forwarded. */
     of(payer: Address) {
       const key = payer.toLowerCase();
       const line = payers.get(key) ?? { requests: 0, rule: undefined };

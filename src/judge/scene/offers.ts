@@ -27,7 +27,7 @@ export function payerOf(seed: number, name: string): CasePayer {
   return { privateKey, address: createPayerSigner(privateKey).address };
 }
 
-/** The goods of a case, different from those of all other cases. */
+/** The goods of a case, distinct from those of all other cases. */
 export function goodsOf(seed: number, name: string): string {
   return `x402-goods-${keccak256Text(`x402-kit judge ${seed}: goods of ${name}`).slice(2, 26)}`;
 }
@@ -38,11 +38,11 @@ export type Offer = {
   network: Network;
   asset: Asset;
   payTo: Address;
-  /** Where the payer's tokens go: usually `payTo`. */
+  /** Where the payer's tokens go; usually `payTo`. */
   receiver: Address;
-  /** In the asset's smallest unit; of “upto” the maximum. */
+  /** In the asset's smallest unit; for "upto" the maximum. */
   amount: bigint;
-  /** The facilitator contract of the network, which submits payments of “upto”. */
+  /** The network's facilitator contract, which submits "upto" payments. */
   facilitator: Address;
 };
 
@@ -66,10 +66,10 @@ export function requirementsOf(offer: Offer, x402Version: X402Version, resource:
   });
 }
 
-/** A 402: version 1 has its terms in the body, version 2 in a header. */
+/** A 402 response: version 1 has its terms in the body, version 2 in a header. */
 type Challenge = { headers: Record<string, string>; body: Record<string, unknown> };
 
-/** The 402 for an offer, in one version of the protocol or in both at once. */
+/** The 402 for offers, in one version of the protocol or in both at once. */
 export function challengeOf(
   offers: readonly Offer[],
   versions: readonly X402Version[],
@@ -89,25 +89,25 @@ export function challengeOf(
   };
 }
 
-/** A payment that came in a header. */
+/** A payment that arrived in a header. */
 export type ReceivedPayment = {
   signed: SignedPayment;
-  /** As the buyer spelled it. */
+  /** The network, as the buyer wrote it. */
   network: string;
   x402Version: X402Version;
-  /** The offer that it was made for, or is nearest to. */
+  /** The offer that it pays, or the closest one. */
   offer: Offer;
   /** The body of the settle call. */
   body: string;
-  /** How it differs from that offer; undefined where it fits. */
+  /** How it deviates from that offer; undefined if it matches. */
   misfit: Invalid | undefined;
 };
 
 /**
- * Reads the payment in the headers of a request, as the facilitator would: undefined without one, and the reason when it cannot be
- * read.
+ * Reads the payment in a request's headers as the facilitator would. Returns undefined if there is none, and the reason
+ * if it cannot be read.
  *
- * @param offers what was asked for so far, one at least, all of one payment method; newer ones are tried first
+ * @param offers the offers made so far, all for one payment method; the newest is tried first
  */
 export function readPayment(
   headers: IncomingHttpHeaders,
@@ -139,7 +139,7 @@ function readFor(offer: Offer, paymentPayload: unknown, resource: string): Recei
   return { ...written, signed, offer, body: JSON.stringify(body), misfit };
 }
 
-/** Has the facilitator verify or settle. */
+/** Asks the facilitator to verify or settle. */
 export function postPayment(
   operation: Operation,
   facilitatorUrl: string,

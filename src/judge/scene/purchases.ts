@@ -4,24 +4,24 @@ import { exitCodeOf, isBad, type Report, worstFirst } from "../frame/report.ts";
 import type { CaseRow, Finding } from "../frame/run-cases.ts";
 import type { Scene, SceneOptions, TokenTransfer } from "./scene.ts";
 
-/** The options that the judges of clients and of shops have in common. */
+/** The options that the judges of clients and of shops share. */
 export type JudgeOptions = Pick<SceneOptions, "knownNetworks" | "networkFile" | "studio" | "signal"> & {
-  /** The networks on which it is judged, one after the other. */
+  /** The networks to judge on, one after the other. */
   networks: readonly NetworkName[];
-  /** A header that every request has to carry. */
+  /** A header that every request must carry. */
   header?: { name: string; value: string } | undefined;
-  /** How long the client may run in a case, or the shop take until its first answer. */
+  /** How long the client may run per case, or how long the shop may take until its first response. */
   timeoutMs: number;
-  /** From which the payers' keys and the goods are made. */
+  /** Determines the payers' keys and the goods. */
   seed: number;
 };
 
-/** The facts that decide about clients and shops alike. */
+/** The facts that judges of clients and of shops share. */
 export type PurchaseFacts = {
   /** Every transfer from the payer on chain. */
   transfers: readonly TokenTransfer[];
   services: number;
-  /** Every request and its answer, in order. */
+  /** Every request and its response, in order. */
   exchanges: readonly string[];
   /** Links to the payments in the studio, if it runs. */
   links: readonly string[];
@@ -31,26 +31,26 @@ export type Exchange = {
   /** Milliseconds since the start of the case. */
   atMs: number;
   request: string;
-  /** The payment that it carries, in words; empty where none could be. */
+  /** A description of the payment in it; empty for requests that cannot carry one. */
   payment: string;
   answer: string;
 };
 
-/** Writes down the requests of one case. Its payments are numbered from 1; a repeated one keeps its number. */
+/** Records the requests of one case. Payments are numbered from 1; a repeated one keeps its number. */
 export function createExchangeLog({ studioUrl }: Pick<Scene, "studioUrl">) {
   const startedAt = performance.now();
   const exchanges: Exchange[] = [];
   const nonces: string[] = [];
   const links = new Set<string>();
   return {
-    /** Begins an exchange, which has no payment and no answer yet. */
+    /** Begins an exchange that has no payment and no response yet. */
     begin(request: string): Exchange {
       const atMs = Math.round(performance.now() - startedAt);
       const exchange = { atMs, request, payment: "without payment", answer: "no answer" };
       exchanges.push(exchange);
       return exchange;
     },
-    /** A payment in words: its number, amount and recipient. */
+    /** Describes a payment: its number, amount and recipient. */
     describe(
       { nonce, nonceSpace, payer, limit, payTo }: SignedPayment,
       chainId: number,
@@ -61,7 +61,7 @@ export function createExchangeLog({ studioUrl }: Pick<Scene, "studioUrl">) {
       if (studioUrl !== undefined) links.add(`${studioUrl}#${id}`);
       return `with payment ${nonces.indexOf(nonce) + 1}: ${limit} to ${payTo.slice(0, 8)}… on ${network}`;
     },
-    /** How many different payments came. */
+    /** The number of distinct payments. */
     get payments() {
       return nonces.length;
     },
@@ -74,7 +74,7 @@ export function createExchangeLog({ studioUrl }: Pick<Scene, "studioUrl">) {
   };
 }
 
-/** Requests that are equal but for their time are one line, with their number and the time of the last. */
+/** Folds consecutive requests that differ only in time into one line with their count and the time of the last. */
 export function foldRepeats(exchanges: readonly string[]): string[] {
   const folded: { line: string; what: string; times: number; last: string }[] = [];
   for (const line of exchanges) {
@@ -88,7 +88,7 @@ export function foldRepeats(exchanges: readonly string[]): string[] {
   );
 }
 
-/** Describes the events of a case, for its report. */
+/** Describes the events of a case for its report. */
 export function describePurchase({ exchanges, links }: PurchaseFacts): string[] {
   return [
     ...foldRepeats(exchanges),
@@ -96,7 +96,7 @@ export function describePurchase({ exchanges, links }: PurchaseFacts): string[] 
   ];
 }
 
-/** A row as a case on a network. Where there are several networks or payment methods, its name has them in it. */
+/** Makes a case of a row on a network. With several networks or payment methods, its name includes them. */
 export function caseOn(
   { name, situation, good, order }: CaseRow,
   on: { network: NetworkName; way: string },
@@ -116,7 +116,7 @@ export type Purchases = {
   problem?: string | undefined;
 };
 
-/** The report on a client or a shop, worst first. */
+/** The report on a client or a shop, worst finding first. */
 export function reportPurchases({ subject, networks, seed, findings: found, problem }: Purchases): Report {
   const findings = worstFirst(found);
   return {
@@ -139,7 +139,7 @@ export function reportPurchases({ subject, networks, seed, findings: found, prob
   };
 }
 
-/** The short form of a verdict for the table; the full one is below it. */
+/** The short form of a verdict for the table; the full text is below it. */
 function inCapitals(verdict: string): string {
   return verdict.replace(/ (although|than) .*/, "").toUpperCase();
 }

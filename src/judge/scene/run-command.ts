@@ -8,27 +8,23 @@ import { startWatchdog } from "../../util/watchdog.ts";
 /** The limit for a command's output, in characters. */
 const mostOutput = 1_000_000;
 
-/** Between SIGTERM and SIGKILL. */
+/** The time between SIGTERM and SIGKILL. */
 const endGraceMs = 500;
 
 /** How long the output may stay open after the command has ended. */
 const outputGraceMs = 250;
 
-/** A running command in its own process group. The group is killed when this is disposed of, or when this process ends. */
+/** A running command in its own process group. The group is killed on disposal and when this process ends. */
 export type RunningCommand = Awaited<ReturnType<typeof startCommand>>;
 
 export type CommandEnd = { code: number | null; signal: NodeJS.Signals | null };
 
-/** How a command ended, as the end of a sentence. */
+/** Describes how a command ended, as the end of a sentence. */
 export function describeEnd({ code, signal }: CommandEnd): string {
   return code === null ? `by ${signal}` : `with exit code ${code}`;
 }
 
-/**
- * Starts a command in its own process group, so that everything it starts can be killed with it.
- *
- * @throws {KitError} when it cannot be started
- */
+/** @throws {KitError} if it cannot be started */
 export async function startCommand(command: readonly string[], env: Readonly<Record<string, string>>) {
   const [file = "", ...args] = command;
   const watchdog = startWatchdog();
@@ -43,7 +39,7 @@ export async function startCommand(command: readonly string[], env: Readonly<Rec
   const stderr = collect(child.stderr);
   const ended = once(child, "exit").then(([code, signal]): CommandEnd => ({ code, signal }));
   ended.catch(() => {});
-  // What the command has started may keep its output open.
+  // Processes that the command started may keep its output open.
   const closed = once(child, "close");
   closed.catch(() => {});
   const outputEnded: Promise<unknown> = ended.then(() => Promise.race([closed, sleep(outputGraceMs)]));
@@ -61,9 +57,9 @@ export async function startCommand(command: readonly string[], env: Readonly<Rec
     stdout,
     stderr,
     hasEnded: () => child.exitCode !== null || child.signalCode !== null,
-    /** When the command itself has ended. Its children may run on until it is disposed of. */
+    /** Resolves when the command itself has ended. Its children may run on until disposal. */
     ended,
-    /** Resolves when all of its output was read, or the time for that is over. */
+    /** Resolves when all output was read, at most `outputGraceMs` after the command ended. */
     outputEnded,
     async [Symbol.asyncDispose]() {
       signalGroup(child, "SIGTERM");
@@ -79,7 +75,7 @@ export async function startCommand(command: readonly string[], env: Readonly<Rec
   };
 }
 
-/** Waits for the end of a command; undefined when it does not end in time. */
+/** Waits for a command to end. Returns undefined if it does not end in time. */
 export async function endWithin(
   command: RunningCommand,
   timeoutMs: number,
@@ -107,7 +103,7 @@ function collect(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-/** Signals the command and everything it has started, if the platform has process groups. */
+/** Signals the command and everything it started, if the platform has process groups. */
 function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   if (process.platform === "win32") child.kill(signal);
@@ -120,7 +116,7 @@ function groupRuns({ pid, exitCode, signalCode }: ChildProcess): boolean {
   return tryKill(-pid, 0);
 }
 
-/** Returns true if there was anything to signal. */
+/** Returns true if there was a process to signal. */
 function tryKill(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);
@@ -129,11 +125,11 @@ function tryKill(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Enough for one of Node's stack traces with its cause, and the output before it. */
+/** Enough for a Node stack trace with its cause and some output before it. */
 const mostLines = 20;
 const mostCharacters = 200;
 
-/** The end of a command's output, as hints below an error: enough to include the message above a stack trace. */
+/** The end of a command's output, as hints below an error; long enough to include the message above a stack trace. */
 export function lastLines(printed: readonly string[]): string[] {
   return printed
     .flatMap((text) => text.split("\n"))
@@ -142,7 +138,7 @@ export function lastLines(printed: readonly string[]): string[] {
     .map((line) => `  ${line.slice(0, mostCharacters)}`);
 }
 
-/** A port that is free now. */
+/** Returns a port that is currently free. */
 export async function freePort(): Promise<number> {
   const server = http.createServer();
   const port = await listenOnLoopback(server);

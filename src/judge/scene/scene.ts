@@ -19,13 +19,13 @@ import { startFacilitatorLine } from "./facilitator-line.ts";
 import { type CasePayer, type Offer, postPayment, type ReceivedPayment, stranger } from "./offers.ts";
 import { readTransfers, type Transfer } from "./transfers.ts";
 
-/** The price of a shop: a hundredth of the token, 0.01 USDC. */
+/** The price of an offer: a hundredth of the token, such as 0.01 USDC. */
 const priceOf = ({ decimals }: Asset) => 10n ** BigInt(Math.max(decimals - 2, 0));
 
-/** Each payer's balance in each token, in multiples of the price: enough for the most expensive offer. */
+/** Each payer's balance in each token, in multiples of the price; covers the most expensive offer. */
 const fundsInPrices = 10_000n;
 
-/** The native coins, in wei, that an account gets for gas. */
+/** The native balance that an account gets for gas, in wei. */
 const gasMoney = 10n ** 18n;
 
 const abi = parseAbi([
@@ -36,7 +36,7 @@ const abi = parseAbi([
 /** A facilitator on local chains, with offers that can be paid there. */
 export type Scene = Awaited<ReturnType<typeof openScene>>;
 
-/** The part of a scene that the shops of `judge client` use. It can be had without chains. */
+/** The part of a scene that the shops of `judge client` use. It also works without chains. */
 export type ShopScene = Pick<
   Scene,
   | "offer"
@@ -53,18 +53,18 @@ export type ShopScene = Pick<
 
 export type SceneOptions = {
   network: NetworkName;
-  /** All known networks, and the file with those that are not built in. */
+  /** All known networks, and the file that defines the custom ones. */
   knownNetworks: NetworkRegistry;
   networkFile?: string | undefined;
-  /** How all offers of the scene are paid: the short name of a payment method; the default one if left out. */
+  /** The short name of the payment method for all offers; the default one if left out. */
   way?: string | undefined;
   /** True if a second network runs. */
   hasOtherNetwork?: boolean;
-  /** How long the facilitator waits for an outcome. */
+  /** How long the facilitator waits for a settlement's outcome. */
   settleWaitMs?: number | undefined;
-  /** Seconds that the chain is ahead of the machine's clock; negative if behind. */
+  /** How far the chain is ahead of the machine's clock, in seconds; negative if behind. */
   aheadSeconds?: number | undefined;
-  /** True if the facilitator serves the studio, and reports link to it. */
+  /** If true, the facilitator serves the studio and reports link to it. */
   studio?: boolean | undefined;
   signal?: AbortSignal | undefined;
 };
@@ -90,7 +90,7 @@ export async function openScene(options: SceneOptions) {
     networks: other === undefined ? [name] : [name, other],
     ...(networkFile !== undefined && { networkFile }),
     journal: false,
-    // Channels pay plain receivers.
+    // Channels pay to a plain receiver.
     payTo: "recipients",
     studio,
     ...(settleWaitMs !== undefined && { settleWaitMs }),
@@ -117,7 +117,7 @@ export async function openScene(options: SceneOptions) {
     };
   };
   const chains = Object.values(harness.networks);
-  /** The heads of the chains when payers were funded. */
+  /** The block number of each chain when a payer was funded. */
   const fundedAt = new Map<Address, readonly bigint[]>();
   let otherToken: Promise<Asset> | undefined;
 
@@ -125,22 +125,22 @@ export async function openScene(options: SceneOptions) {
     network,
     /** The facilitator's base URL; ends in `/v1`. */
     facilitatorUrl: harness.facilitator.url,
-    /** The studio's URL; undefined when it is not served. */
+    /** The studio's URL; undefined if it is not served. */
     studioUrl: studio ? new URL("/studio", harness.facilitator.url).href : undefined,
     apiKey: harness.organization.apiKey,
-    /** The organization's wallet, which offers may name as `payTo`. */
+    /** The organization's wallet, a possible `payTo` of offers. */
     recipient: harness.organization.recipient,
-    /** The network's node. */
+    /** The RPC endpoint of the network's node. */
     rpcUrl: chain.rpcUrl,
-    /** The offer that buyers may take: USDC on the network, to the facilitator contract. */
+    /** The offer that buyers may accept: USDC on the network, paid to the facilitator contract. */
     offer: offerOn(chain),
-    /** The same offer on another running network, which buyers may not pay on; undefined when only one network runs. */
+    /** The same offer on a second network, where buyers may not pay; undefined if only one network runs. */
     otherNetwork: other === undefined ? undefined : offerOn(chainOf(harness, other)),
     /**
-     * Gives a payer money of the token that is asked for, approved as the payment method needs it.
+     * Funds a payer with the offered token, and approves it as the payment method requires.
      *
-     * @param options.everywhere also on the other network, and of the other token
-     * @param options.way how it will pay; as the offers of the scene ask by default
+     * @param options.everywhere also on the second network, and with the second token
+     * @param options.way the payment method to approve for; that of the scene's offers by default
      */
     async fund(
       payer: CasePayer,
@@ -163,22 +163,22 @@ export async function openScene(options: SceneOptions) {
       await send(chain, { to: token.address, data: minted });
       await approve(chain, token, { address, amount, spender });
     },
-    /** Every transfer from an account, on every chain of the scene, since it was funded. */
+    /** Every transfer from an account since it was funded, on every chain of the scene. */
     transfersFrom: (account: Address) => transfersOn(chains, account, fundedAt.get(account) ?? []),
-    /** Another token on the network, which buyers may not pay with. */
+    /** A second token on the network, which buyers may not pay with. */
     otherAsset() {
       otherToken ??= deployToken(chain);
       return otherToken;
     },
-    /** Calls a contract as an account. Undefined when the chain refuses. */
+    /** Calls a contract as an account. Returns undefined if the call reverts. */
     sendAs: (sender: Address, to: Address, data: Hex) => send(chain, { to, data, sender }),
-    /** Submits a payment without the facilitator, which every holder of it can do. Undefined when the chain refuses. */
+    /** Submits a payment without the facilitator, as anyone who holds it can. Returns undefined if the call reverts. */
     submit: ({ signed }: ReceivedPayment) => settling.submission(signed).then((call) => send(chain, call)),
-    /** Cancels a payment as its payer, so that it counts as used without a transfer. */
+    /** Cancels a payment as its payer, so that it is used without a transfer. */
     async cancel({ signed }: ReceivedPayment, payer: CasePayer) {
       await send(chain, await settling.cancellation(signed, { ...chain, ...payer }));
     },
-    /** Has the facilitator settle a payment, and its answer lost. */
+    /** Has the facilitator settle a payment, but drops its response. */
     async settleAndLoseAnswer({ signed, body }: ReceivedPayment) {
       await using line = await startFacilitatorLine(harness.facilitator.url);
       line.of(signed.payer).rule = async (passed) => {
@@ -188,9 +188,9 @@ export async function openScene(options: SceneOptions) {
       await postPayment("settle", line.url, harness.organization.apiKey, body).catch(() => {});
     },
     now: () => chain.now(),
-    /** Moves the chain's time. */
+    /** Moves the chain's time forward. */
     advanceTime: async (seconds: number) => void (await chain.advanceTime(seconds)),
-    /** Lets nothing be mined until the fault is removed. */
+    /** Stops mining until the fault is removed. */
     holdBlocks: () => harness.faults.chain(name).holdBlocks(),
     [Symbol.asyncDispose]: () => harness.close(),
   };
@@ -208,12 +208,12 @@ function chainOf(harness: Harness<NetworkName>, name: NetworkName): HarnessNetwo
   return chain;
 }
 
-/** A network that public clients of both versions know, other than the one that is used. */
+/** A network other than the given one that public clients of both protocol versions know. */
 export function otherThan(network: NetworkName): Network {
   return network === "base" ? networks.polygon : networks.base;
 }
 
-/** Deploys a second token on a chain: the mock of USDC under another name. */
+/** Deploys a second token on a chain: the USDC mock under another name. */
 async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
   const token = { name: "Dollar", version: "2", decimals: 6 };
   await client.setBalance({ address: stranger, value: gasMoney });
@@ -225,8 +225,8 @@ async function deployToken({ client }: HarnessNetwork): Promise<Asset> {
 }
 
 /**
- * Sends a call, and waits until it is mined. Undefined when the contract refuses it. A call of nobody in particular comes from
- * an account of its own, since the node may give two transactions that one account sends together the same nonce.
+ * Sends a call and waits until it is mined. Returns undefined if the contract reverts. By default each call comes from
+ * a new account, since the node may assign the same nonce to two transactions that one account sends at the same time.
  */
 async function send(
   { client }: HarnessNetwork,
@@ -239,7 +239,7 @@ async function send(
     const { status } = await client.waitForTransactionReceipt({ hash });
     return status === "success" ? hash : undefined;
   } catch (error) {
-    // Anything else says nothing about the client or the shop that is judged.
+    // Any other error says nothing about the judged client or shop.
     const isRefused =
       error instanceof BaseError && error.walk((one) => one instanceof ExecutionRevertedError);
     if (isRefused) return undefined;
@@ -247,7 +247,7 @@ async function send(
   }
 }
 
-/** Has an account let a contract, if there is one, take so much of its tokens. */
+/** Approves a spender, if there is one, for an amount of an account's tokens. */
 async function approve(
   chain: HarnessNetwork,
   { address: to }: Pick<Asset, "address">,
@@ -260,7 +260,7 @@ async function approve(
 
 export type TokenTransfer = Omit<Transfer, "from"> & { network: NetworkName };
 
-/** Every transfer of any token from an account, on any of the networks, in the order of the chains. */
+/** Every transfer of any token from an account on any of the networks, in the order of the chains. */
 async function transfersOn(
   chains: readonly HarnessNetwork[],
   account: Address,

@@ -7,13 +7,13 @@ import { KitError } from "../../util/errors.ts";
 /** A transfer of a token, from the chain's logs. */
 export type Transfer = { token: Address; from: Address; to: Address; amount: bigint; transaction: Hex };
 
-/** Which transfers are read: of any token, unless one is named. */
+/** Selects transfers of any token, unless one is named. */
 export type TransferFilter = { from: Address; since: bigint; token?: Address };
 
 /**
- * Asks a node, and takes nothing but a result.
+ * Calls a node's method and returns its result.
  *
- * @throws {KitError} when the node refuses
+ * @throws {KitError} if the node answers with an error
  */
 export async function expectResult(
   ask: AskNode,
@@ -25,7 +25,7 @@ export async function expectResult(
   return result;
 }
 
-/** Reads every transfer from an account since a block, in the order of the chain. */
+/** Reads every transfer from an account since a block, in chain order. */
 export async function readTransfers(
   ask: AskNode,
   { from, since, token }: TransferFilter,

@@ -18,25 +18,25 @@ import type { UnpaidBuyer } from "./shop-buyer.ts";
 import { probingCases } from "./shop-cases.ts";
 import type { Answer, SendOptions } from "./shop-payment.ts";
 
-/** A shop as the rules of `x402-kit check` see it. */
+/** A shop, as the rules of `x402-kit check` see it. */
 export type CheckedShop = {
   url: string;
-  /** True if no network is between it and its buyers. */
+  /** True if no network lies between the shop and its buyers. */
   isLocal: boolean;
-  /** Its answer without a payment, to a page of another origin. */
+  /** Its response to a request without payment, sent as a page of another origin. */
   first: Answer;
   challenges: readonly ShopChallenge[];
-  /** The offers on networks that are known here. */
+  /** The offers on known networks. */
   offers: readonly CheckedOffer[];
-  /** What explain finds in the answer. */
+  /** The findings of `explain` about the response. */
   found: readonly ShopFinding[];
   ask(options?: Omit<SendOptions, "timeoutMs">): Promise<Answer | undefined>;
-  /** A buyer without money, and what it got for nothing. */
+  /** Sends a buyer without money. Returns it with what it was served for free. */
   visit(): { buyer: UnpaidBuyer; served: readonly string[]; complaints: readonly string[] };
   facilitator: CheckedFacilitator | undefined;
-  /** Calls a node of a network; undefined where there is none. */
+  /** Calls a node of a network; undefined if there is none. */
   nodeOf(network: Network): ((method: string, ...params: unknown[]) => Promise<unknown>) | undefined;
-  /** The facilitator contract of a network, which may be paid although it has code. */
+  /** The network's facilitator contract, a valid recipient although it has code. */
   contractOf(network: Network): string;
 };
 
@@ -45,7 +45,7 @@ type CheckedOffer = { at: string; x402Version: 1 | 2; network: Network; offer: R
 export type CheckedFacilitator = {
   url: string;
   kinds: readonly { x402Version?: unknown; scheme?: unknown; network?: unknown; extra?: unknown }[];
-  /** The URLs that it lists; undefined if it lists none. */
+  /** The URLs in its catalogue; undefined if it has none. */
   listed: readonly string[] | undefined;
 };
 
@@ -58,7 +58,7 @@ export type ShopRule = CaseRow & {
 const wrong = (seen: string): Problem => ({ level: "wrong", seen });
 const differs = (seen: string): Problem => ({ level: "differs", seen });
 
-/** The mistakes in a challenge that have a rule of their own, with the text that `explain` has for them. */
+/** The mistakes in a challenge that have their own rule, with the text of `explain`. */
 const ofExplain = [
   "not-json",
   "not-encoded",
@@ -84,7 +84,7 @@ const ofExplain = [
 ] as const satisfies readonly MistakeId[];
 
 const ofAnswer: readonly string[] = ofExplain.slice(0, ofExplain.indexOf("unknown-scheme"));
-/** The last one takes what has no rule of its own. `upto-extra` says more than the mistake about another facilitator. */
+/** The last rule takes all mistakes without their own rule. `permit-facilitator` is left to `upto-extra`, which says more. */
 const named: ReadonlySet<string> = new Set<MistakeId>([...ofExplain.slice(0, -1), "permit-facilitator"]);
 
 const explainRules: readonly ShopRule[] = ofExplain.map((id) => ({
@@ -108,7 +108,7 @@ const explainRules: readonly ShopRule[] = ofExplain.map((id) => ({
   },
 }));
 
-/** The headers of a request by a page of another origin. */
+/** The headers of a request from a page of another origin. */
 export const asPage = { Origin: "https://x402-check.example" };
 
 function requirePages({ first }: CheckedShop): void {
@@ -300,7 +300,7 @@ const chainRules: readonly ShopRule[] = [
       onChain(shop, async ({ at, offer: { payTo }, network }, call) => {
         if (!isAddress(payTo) || sameAddress(payTo, shop.contractOf(network))) return [];
         const code = await call("eth_getCode", payTo, "latest");
-        // 0xef0100 begins the code of an account that has delegated (EIP-7702).
+        // Code that begins with 0xef0100 belongs to an account that has delegated (EIP-7702).
         const hasCode = typeof code === "string" && code !== "0x" && !code.startsWith("0xef0100");
         return hasCode ? [differs(`${at}.payTo: ${payTo} has code`)] : [];
       }),
@@ -309,7 +309,7 @@ const chainRules: readonly ShopRule[] = [
 
 type Call = NonNullable<ReturnType<CheckedShop["nodeOf"]>>;
 
-/** Judges each offer by its chain. */
+/** Checks each offer against its chain. */
 async function onChain(
   { offers, nodeOf }: CheckedShop,
   find: (offer: CheckedOffer, call: Call) => Promise<readonly Problem[]>,
@@ -327,7 +327,7 @@ function skip(why: string): never {
   throw new NotRun(why);
 }
 
-/** The rules, in the order of the report. */
+/** The rules in the order of the report. */
 export const shopRules: readonly ShopRule[] = [
   ...explainRules,
   ...httpRules,

@@ -17,14 +17,14 @@ import { type Answer, send } from "./shop-payment.ts";
 
 type CheckOptions = {
   networks: NetworkRegistry;
-  /** How the offers are judged. */
+  /** The context for judging the offers. */
   context: Omit<ExplainContext, "now" | "networks">;
   facilitator: CheckedFacilitator | undefined;
   nodes: readonly Node[];
-  /** The method that buys. */
+  /** The HTTP method that buys. */
   method: string;
   timeoutMs: number;
-  /** True if the shop runs on this machine, where every method may be tried. */
+  /** True if the shop runs on this machine, where it is safe to try every method. */
   isLocal(url: string): boolean;
 };
 
@@ -123,7 +123,7 @@ function judgeProblems(problems: Facts): Verdict {
   };
 }
 
-/** A buyer without money. Over the network it tries no method that may change something. */
+/** A buyer without money. On a remote shop it tries no method that may change something. */
 function visit(
   url: string,
   {
@@ -155,7 +155,7 @@ function visit(
     },
     expect(answer, ...statuses) {
       if (answer === undefined) complaints.push("no answer came");
-      // What was served is said already.
+      // A 2xx is already reported in `served`.
       else if (!statuses.includes(answer.status) && !isGood(answer))
         complaints.push(`answered ${answer.status}; ${statuses.join(" or ")} is due`);
     },
@@ -170,13 +170,13 @@ function callsOf(nodes: readonly Node[], { chainId }: Network): ReturnType<Check
     try {
       return await createLocalRpc(node.rpcUrl, 10_000).request(method, ...params);
     } catch {
-      // The URL may hold a key.
+      // The cause is dropped, because the URL in it may hold a key.
       throw new NotRun(`the node gives no answer to ${method}`, undefined, "not_judged");
     }
   };
 }
 
-/** A facilitator, and what is known of the chains behind it if it is an `up`. */
+/** A facilitator; if it is an `up`, with its chains. */
 type FoundFacilitator = {
   deployment: Partial<Deployment>;
   facilitator: CheckedFacilitator;
@@ -186,7 +186,7 @@ type FoundFacilitator = {
 /**
  * Asks a facilitator what it settles.
  *
- * @throws {KitError} when it does not say
+ * @throws {KitError} if the response has no kinds
  */
 export async function askFacilitator(url: string): Promise<FoundFacilitator> {
   const { status, body } = await requestJson(`${url}/supported`, { timeoutMs: 10_000 });
@@ -215,7 +215,7 @@ export async function askFacilitator(url: string): Promise<FoundFacilitator> {
 /**
  * Asks a node which chain it serves.
  *
- * @throws {KitError} when it does not say; the message names no URL, which may hold a key
+ * @throws {KitError} if it does not say; the message omits the URL, which may hold a key
  */
 export async function readNode(rpcUrl: string): Promise<Node> {
   const chainId = await createLocalRpc(rpcUrl, 10_000)
@@ -225,7 +225,7 @@ export async function readNode(rpcUrl: string): Promise<Node> {
   return { chainId, rpcUrl };
 }
 
-/** The report on shops. With `isStrict`, what is only worth a change counts too. */
+/** The report on shops. If `isStrict`, findings that are only worth a change fail too. */
 export function reportShops(
   urls: readonly string[],
   found: readonly Finding<Facts>[],
@@ -233,7 +233,7 @@ export function reportShops(
 ): Report {
   const findings = worstFirst(found);
   const isWrong = findings.some(({ level }) => level === "wrong" || (isStrict && level === "differs"));
-  // What is good is listed if there is nothing else to say.
+  // Good rules are listed only if nothing else is.
   const shown = findings.some(isBad) ? findings.filter((one) => one.level !== "good") : findings;
   const where = (suite: string) => (urls.length > 1 ? [suite] : []);
   return {

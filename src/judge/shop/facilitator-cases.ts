@@ -5,10 +5,10 @@ import type { ShopBuyer } from "./shop-buyer.ts";
 
 export const servesOnce = "Serves once for what it has been paid once.";
 
-/** Longer than a shop needs until it asks its facilitator to settle. */
+/** Longer than a shop takes to ask its facilitator to settle. */
 const longestWaitMs = 5_000;
 
-/** The outcome of a shop whose facilitator fails, and of the payments that it had just settled. */
+/** Cases in which the facilitator fails or a connection breaks around a settlement. */
 export const facilitatorCases: readonly ShopCase[] = [
   {
     name: "facilitator-down",
@@ -121,7 +121,7 @@ export const facilitatorCases: readonly ShopCase[] = [
       const inTime = sleep(longestWaitMs);
       await buyer.send(payment, { breakOff: Promise.race([asked.promise, inTime]) });
       await Promise.race([answered.promise, inTime]);
-      // For the shop to see that the buyer is gone.
+      // Gives the shop time to notice that the buyer is gone.
       await sleep(200);
       buyer.line.rule = undefined;
       await sendUntilServed(buyer, payment);
@@ -129,7 +129,7 @@ export const facilitatorCases: readonly ShopCase[] = [
   },
 ];
 
-/** Sends the same payment again, which is safe: it cannot be settled twice. */
+/** Sends the same payment again, which is safe because it cannot be settled twice. */
 async function sendUntilServed(buyer: ShopBuyer, payment: Record<string, string>): Promise<void> {
   for (let attempt = 0; attempt < 3; attempt++) {
     const answer = await buyer.send(payment);
@@ -138,7 +138,7 @@ async function sendUntilServed(buyer: ShopBuyer, payment: Record<string, string>
   }
 }
 
-/** Lets the facilitator process the first settle, and answers the shop with something else. */
+/** Lets the facilitator process the first settle request, but answers the shop with something else. */
 function loseFirstSettlement({ line }: ShopBuyer, answerInstead: () => Promise<LineAnswer | "reset">): void {
   let isFirst = true;
   line.rule = async (request) => {
@@ -149,7 +149,7 @@ function loseFirstSettlement({ line }: ShopBuyer, answerInstead: () => Promise<L
   };
 }
 
-/** Gives this answer to every settle, without settling. */
+/** Answers every settle request with this, without settling. */
 function answerSettlesWith(buyer: ShopBuyer, status: number, body: object): void {
   const answer = settleAnswer(status, body, buyer);
   buyer.line.rule = async (request) => (request.operation === "settle" ? answer : request.forward());

@@ -33,25 +33,25 @@ import { type Answer, readAllTerms, readTerms, send, type Terms, wayNameOf } fro
 export type JudgeShopOptions = JudgeOptions &
   Pick<ShopCaseOptions, "redelivers" | "lateMs"> & {
     cases: readonly ShopCase[];
-    /** Those of shops that sell on channels. */
+    /** The cases for shops that sell on channels. */
     channelCases: readonly ChannelShopCase[];
     /** The URL of a running shop, or the command that starts one. */
     shop:
       | { url: string; otherUrl: string | undefined; facilitatorPort: number }
       | { command: readonly string[]; path: string; otherPath: string };
-    /** Every payment method that is judged, one after the other; undefined for the first that the shop offers. */
+    /** The payment methods to judge, one after the other; by default the method of the shop's first offer. */
     ways?: readonly string[] | undefined;
-    /** How long a run may take, where that is not the usual. */
+    /** Overrides the time limits of a run. */
     limits?: RunLimits;
     /** Called when the facilitator that a running shop must use has started. */
     onFacilitator?(url: string, apiKey: string): void;
   };
 
 /**
- * Sends good and bad buyers to a shop, makes its facilitator fail, and judges the shop by transfers on chain.
+ * Sends good and bad buyers to a shop, makes its facilitator fail, and judges the shop by the transfers on chain.
  *
- * @param onJudged called with the findings of each network, while its chain and the shop still run
- * @throws {KitError} when the shop cannot be started, does not answer, or does not ask for payment
+ * @param onJudged called with the findings on each network, while its chain and the shop are still running
+ * @throws {KitError} if the shop cannot be started, does not answer, or does not ask for payment
  */
 export async function judgeShop(
   options: JudgeShopOptions,
@@ -73,7 +73,7 @@ export async function judgeShop(
         scene,
         line,
         restart: started?.restart,
-        // Another one after a restart.
+        // A different process after a restart.
         get running() {
           return started?.running;
         },
@@ -91,13 +91,13 @@ export type ShopPlace = {
   otherUrl: string | undefined;
   scene: Scene;
   line: FacilitatorLine;
-  /** Undefined of a shop that was not started here. */
+  /** Undefined for a shop that was not started here. */
   running: RunningCommand | undefined;
-  /** Ends the shop, and starts it again. Undefined of a shop that was not started here. */
+  /** Stops the shop and starts it again; undefined if it was not started here. */
   restart?: (() => Promise<void>) | undefined;
 };
 
-/** Judges a shop that was started, by each payment method. */
+/** Judges a running shop, one payment method after the other. */
 export async function judgeShopAt(
   place: ShopPlace,
   options: JudgeShopOptions,
@@ -119,7 +119,7 @@ export async function judgeShopAt(
   return findings;
 }
 
-/** Enough to be quick, and few enough for a shop that does one thing after the other. */
+/** Enough to be quick, and few enough for a shop that handles one request at a time. */
 const atOnce = 6;
 
 async function judgeTerms(
@@ -145,7 +145,7 @@ async function judgeTerms(
         if (running?.hasEnded() === true) throw notJudged(await sayEnd(running));
         requireTime(startMs);
         const facts = await runShopCase(tested, { ...place, ...options, terms, goods, timeoutMs });
-        // Of what was not waited for any more, nothing can be said.
+        // Past `endMs` requests were cut short, so the facts say nothing about the shop.
         requireTime(endMs);
         return facts;
       },
@@ -166,14 +166,14 @@ function notJudged(why: string): NotRun {
   return new NotRun(why, undefined, "not_judged");
 }
 
-/** How a shop ended before its time, with the last line that it printed. */
+/** Describes how a shop ended prematurely, with the last line of its output. */
 async function sayEnd(running: RunningCommand): Promise<string> {
   const end = describeEnd(await running.ended);
   const [last = ""] = lastLines([running.stdout(), running.stderr()]).slice(-1);
   return `the shop had ended ${end}${last === "" ? "" : `: ${last.trim()}`}`;
 }
 
-/** To a shop that asks another facilitator, good and bad payments are all the same. */
+/** A shop that uses another facilitator treats good and bad payments alike, so judging it is pointless. */
 function requireAsked({ requests, url }: FacilitatorLine): void {
   if (requests > 0) return;
   throw new KitError(
@@ -186,13 +186,13 @@ function requireAsked({ requests, url }: FacilitatorLine): void {
   );
 }
 
-/** When the last case of a payment method may start, and when no request waits for its answer any more. */
+/** The time limits per payment method: when the last case may start, and when the last request must have its response. */
 export type RunLimits = { startMs: number; endMs: number };
 
-/** So that a payment method takes at most 90 s even if the shop hangs. */
+/** A payment method takes at most 90 s, even if the shop hangs. */
 const usualLimits: RunLimits = { startMs: 60_000, endMs: 75_000 };
 
-/** Longer than both answers of the slow facilitator take. */
+/** Longer than both responses of the slow facilitator together. */
 const answerTimeoutMs = 10_000;
 
 type StartedShop = AsyncDisposable & {
@@ -248,7 +248,7 @@ async function startShop(
   };
 }
 
-/** The shop's first answer, as soon as it listens. */
+/** Polls the shop until its first response. */
 async function waitForAnswer(
   url: string,
   headers: Record<string, string>,
@@ -271,7 +271,7 @@ async function waitForAnswer(
   }
 }
 
-/** The shop's offers that are judged: on the network, in the token that buyers have, of each payment method the first. */
+/** The offers to judge, the first for each payment method: on this network, in the token that buyers have. */
 function requireTerms(
   url: string,
   answer: Answer,
@@ -297,7 +297,7 @@ function requireTerms(
   const [first] = payable;
   const plain = payable.find(({ scheme }) => !keepsChannels(scheme));
   if (first !== undefined) {
-    // A shop that sells on channels alone is started with another receiver, so that the way must be named.
+    // A shop that only sells on channels needs another `X402_PAY_TO`, so its payment method must be named in `ways`.
     const usual = plain === undefined ? shortNames.slice(0, 1) : [wayNameOf(plain)];
     return (ways ?? usual).map((way) => requireWay(way, payable));
   }
@@ -331,7 +331,7 @@ function requireWay(name: string, offers: readonly Terms[]): Terms {
   });
 }
 
-/** Returns true if an answer asks for the same terms, so that a payment fits both resources. */
+/** Returns true if a response offers the same terms, so that a payment fits both resources. */
 function sells(answer: Answer, { network, payTo, value, asset }: Terms, known: NetworkRegistry): boolean {
   return readTerms(answer, known).some(
     (other) =>

@@ -7,7 +7,7 @@ import type { TokenTransfer } from "../scene/scene.ts";
 import { type BuyerOptions, createShopBuyer, type Service, type ShopBuyer } from "./shop-buyer.ts";
 import { type Answer, takesLess, wayNameOf } from "./shop-payment.ts";
 
-/** A misbehaving buyer or facilitator, and the good reaction of a shop. */
+/** A case with a misbehaving buyer or facilitator. */
 export type ShopCase = CaseRow & {
   run(buyer: ShopBuyer): Promise<void>;
 };
@@ -15,9 +15,9 @@ export type ShopCase = CaseRow & {
 export type ShopCaseOptions = Omit<BuyerOptions, "payer" | "line"> & {
   line: FacilitatorLine;
   seed: number;
-  /** True if the shop may deliver the same thing for the same payment again. */
+  /** True if the shop may deliver the same goods for the same payment again. */
   redelivers: boolean;
-  /** How long a transfer may come after the goods. */
+  /** How long to wait for a transfer after the delivery. */
   lateMs: number;
 };
 
@@ -48,12 +48,12 @@ export async function runShopCase(tested: ShopCase, options: ShopCaseOptions): P
   };
 }
 
-/** One delivery of each request with each payment. */
+/** Keeps one delivery for each combination of request and payment. */
 function withoutRedeliveries(services: readonly Service[]): Service[] {
   return [...new Map(services.map((service) => [service.request, service])).values()];
 }
 
-/** The buyer's transfers; waits where the shop has served, and may still settle what it was sent. */
+/** The buyer's transfers. Waits up to `lateMs`, because a shop may settle after it delivered. */
 async function transfersInTime(
   { payer, terms }: ShopBuyer,
   payments: number,
@@ -82,24 +82,24 @@ const shopVerdicts = {
 
 type ShopVerdict = keyof typeof shopVerdicts;
 
-/** The facts about one case, from the chain and the answers. */
+/** The facts about one case, from the chain and the responses. */
 export type ShopFacts = PurchaseFacts & {
-  /** The price in the shop's 402; of scheme “upto” the maximum. */
+  /** The price in the shop's 402; for scheme "upto" the maximum. */
   price: bigint;
-  /** True if the shop may charge less (scheme “upto”). */
+  /** True if the shop may charge less (scheme "upto"). */
   takesLess: boolean;
-  /** Of each delivery that the buyer got, what its receipt says that was charged; undefined where it does not say it. */
+  /** The amount charged for each delivery, according to its receipt; undefined if the receipt does not say. */
   charges: readonly (bigint | undefined)[];
   wrong: readonly string[];
-  /** How many different things were delivered, or for different payments. */
+  /** The number of deliveries for distinct combinations of request and payment. */
   deliveries: number;
-  /** True if payments came to the shop, and its facilitator got no request about them. */
+  /** True if the shop received payments but asked its facilitator about none of them. */
   wasNotAsked: boolean;
-  /** The last that was delivered. */
+  /** The last delivery. */
   goods?: Answer | undefined;
 };
 
-/** Judges by transfers on chain, the number of deliveries, and what these say. */
+/** Judges by the transfers on chain, the number of deliveries, and their receipts. */
 export function judgeShopFacts(facts: ShopFacts): Verdict & { verdict: ShopVerdict } {
   const verdict = verdictOf(facts);
   const { wrong, wasNotAsked, deliveries, transfers } = facts;
@@ -126,7 +126,7 @@ function verdictOf({ transfers, price, takesLess, charges, wrong }: ShopFacts): 
   return wrong.length > 0 ? "wrong_answer" : "good";
 }
 
-/** The deliveries that a transfer is due for: what was served for nothing by its own word needs none. */
+/** The deliveries that must be paid by a transfer. With "upto", a receipt that charges 0 needs none. */
 function dueFor(
   charges: readonly (bigint | undefined)[],
   takesLess: boolean,

@@ -11,7 +11,7 @@ import type { Scene } from "../scene/scene.ts";
 import { type Answer, type Deviation, payFor, type SendOptions, send, type Terms } from "./shop-payment.ts";
 
 export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> & {
-  /** By default the shop's resource. */
+  /** The shop's resource by default. */
   url?: string | undefined;
   isService?: (answer: Answer) => boolean;
 };
@@ -19,7 +19,7 @@ export type BuyerRequest = Pick<SendOptions, "method" | "target" | "breakOff"> &
 export type Service = {
   /** The charged amount according to the receipt; undefined if it names none. */
   charge: bigint | undefined;
-  /** The payment and the request that it was delivered for: a redelivery has both in common. */
+  /** The payment and the request of this delivery; a redelivery has the same. */
   request: string;
   answer: Answer;
 };
@@ -31,26 +31,26 @@ export type BuyerOptions = {
   knownNetworks: NetworkRegistry;
   line: PayerLine;
   url: string;
-  /** The URL of a second resource of the shop; undefined when none is known. */
+  /** The URL of a second resource of the shop; undefined if none is known. */
   otherUrl: string | undefined;
-  /** True if that one is sold for the same terms. */
+  /** True if the second resource is sold on the same terms. */
   sellsOther: boolean;
-  /** The goods of the plain case, as they were answered; undefined when there were none. */
+  /** The goods delivered in the plain case; undefined if there were none. */
   goods: Answer | undefined;
   headers: Readonly<Record<string, string>>;
-  /** How long an answer may take that is asked for now. */
+  /** How long to wait for a response that is requested now. */
   timeoutMs(): number;
 };
 
-/** A buyer at the shop, with what it can do in a case. */
+/** A buyer at the shop, with its possible actions in a case. */
 export type ShopBuyer = ReturnType<typeof createShopBuyer>["buyer"];
 
-/** A buyer that has nothing to pay with: also one at a shop on the internet, without a chain. */
+/** A buyer without money. It also works at a shop on the internet, without a chain. */
 export type UnpaidBuyer = Pick<ShopBuyer, "url" | "goods" | "methods" | "send" | "expect"> & {
   terms: Pick<Terms, "x402Version">;
 };
 
-/** Makes the buyer of one case, and what it remembers. */
+/** Creates the buyer of one case and the record of its purchases. */
 export function createShopBuyer(options: BuyerOptions) {
   const { scene, payer, terms, url, headers, timeoutMs } = options;
   const services: Service[] = [];
@@ -64,17 +64,17 @@ export function createShopBuyer(options: BuyerOptions) {
 
   const buyer = {
     ...options,
-    /** The methods besides GET and HEAD that are tried. */
+    /** The methods to try besides GET and HEAD. */
     methods: ["POST", "PUT", "PATCH", "DELETE"] as readonly string[],
-    /** Signs a payment for the shop's terms, or with deviations. */
+    /** Signs a payment for the shop's terms, or one that deviates from them. */
     async sign(deviation?: Deviation, otherTerms = terms): Promise<Record<string, string>> {
       const { payment, headers } = await payFor(otherTerms, payer, await scene.now(), deviation);
       signed.set(payment.signature, payment);
       return headers;
     },
     /**
-     * Sends a request, and remembers the answer. A 2xx counts as service, unless `isService` says otherwise. A redirect of a
-     * payment is followed within the shop, and gives the answer where it leads to the goods.
+     * Sends a request and records the response. A 2xx counts as a delivery unless `isService` says otherwise. After a
+     * payment, a redirect within the shop is followed; if it leads to the goods, they are the response.
      */
     async send(
       header: Record<string, string> = {},
@@ -103,7 +103,7 @@ export function createShopBuyer(options: BuyerOptions) {
       exchange.answer = `${answer?.status ?? none}`;
       return answer;
     },
-    /** Notes a problem if an answer has none of these statuses. */
+    /** Notes a problem if there is no response or it has none of these statuses. */
     expect(answer: Answer | undefined, ...statuses: readonly number[]): void {
       if (answer === undefined) complain("no answer came");
       else if (!statuses.includes(answer.status)) {
@@ -122,7 +122,7 @@ export function createShopBuyer(options: BuyerOptions) {
     },
   };
 
-  /** The goods that a redirect within the shop leads to, with its headers; else the answer as it came. */
+  /** Follows a redirect within the shop to the goods, which get the headers of both responses. Otherwise returns its input. */
   async function goodsBehind(answer: Answer | undefined, at: string): Promise<Answer | undefined> {
     const location = answer?.headers.get("location") ?? null;
     if (answer === undefined || location === null || ![302, 303].includes(answer.status)) return answer;
@@ -130,21 +130,21 @@ export function createShopBuyer(options: BuyerOptions) {
     if (next === null || next.origin !== new URL(at).origin) return answer;
     const goods = await send(next.href, { timeoutMs: timeoutMs(), headers });
     if (goods === undefined || !isGood(goods)) return answer;
-    // A page that asks for payment is none of the goods.
+    // A page that asks for payment is not the goods.
     if (options.goods !== undefined && typeOf(goods) !== typeOf(options.goods)) return answer;
-    // The receipt comes with the redirect.
+    // The receipt is in the redirect's headers.
     return { ...goods, headers: new Headers([...new Map([...answer.headers, ...goods.headers])]) };
   }
 
   return { buyer, record: { services, log, wrong } };
 }
 
-/** Returns true if an answer has a status of success. */
+/** Returns true for a 2xx status. */
 export function isGood({ status }: Answer): boolean {
   return status >= 200 && status < 300;
 }
 
-/** Returns true if an answer could be the goods, which may differ each time: JSON of the same members, or half of the words. */
+/** Returns true if an answer could be the goods, which may vary: JSON with all their members, or half of their words. */
 export function isLike(answer: Answer, goods: Answer): boolean {
   if (typeOf(answer) !== typeOf(goods)) return false;
   const members = namesIn(goods);
@@ -152,7 +152,7 @@ export function isLike(answer: Answer, goods: Answer): boolean {
   return answer.body === goods.body || shared(wordsIn(answer), wordsIn(goods)) >= 0.5;
 }
 
-/** The share of the larger set that both have. */
+/** The share of the larger set that both have in common. */
 function shared(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
   return [...one].filter((word) => other.has(word)).length / Math.max(one.size, other.size, 1);
 }
@@ -177,13 +177,13 @@ function paymentIn(
   return signed.get(membersOf(membersOf(decodeHeader(value)).payload).signature);
 }
 
-/** The charged amount according to the receipt of an answer; undefined if it names none. */
+/** The charged amount according to a response's receipt; undefined if it names none. */
 function chargeOf({ headers }: Answer): bigint | undefined {
   const { amount } = membersOf(decodeHeader(headers.get("payment-response") ?? ""));
   return typeof amount === "string" ? (parseUint256(amount) ?? undefined) : undefined;
 }
 
-/** The network that a payment names in its unsigned part. */
+/** The network in a payment's unsigned part. */
 function networkIn(header = ""): string {
   const written = membersOf(decodeHeader(header));
   return String(written.network ?? membersOf(written.accepted).network);

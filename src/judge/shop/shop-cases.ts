@@ -12,10 +12,10 @@ import { type Answer, type Deviation, readTerms } from "./shop-payment.ts";
 
 const asksForPayment = "Answers 402, or that there is no such thing.";
 
-/** A buyer that needs nothing to pay with. */
+/** A case for a buyer without money. */
 export type UnpaidCase = CaseRow & { run(buyer: UnpaidBuyer): Promise<void> };
 
-/** Buyers that look for a way around the price: the judge and `x402-kit check` send them. */
+/** Buyers that look for a way around the price. Used by the judge and by `x402-kit check`. */
 export const probingCases: readonly UnpaidCase[] = [
   {
     name: "malformed-payment",
@@ -49,7 +49,7 @@ export const probingCases: readonly UnpaidCase[] = [
     async run(buyer) {
       for (const method of buyer.methods) {
         const isGoods = await goodsTest(buyer, method);
-        // Another method may do something else there, which is free.
+        // Another method may do something else there, which may be free.
         const isService = (answer: Answer) =>
           isGoods(answer) && (buyer.goods === undefined || isLike(answer, buyer.goods));
         await buyer.send({}, { method, isService });
@@ -104,8 +104,8 @@ const unpaidCases: readonly ShopCase[] = [
 ];
 
 /**
- * Returns a test that distinguishes goods from a page that a shop has for any address: such a page is the same for a path that
- * does not exist, or has another type than the goods that were paid for.
+ * Returns a test that tells goods from a page that a shop serves at any address. Such a page is the same at a path that
+ * does not exist, or has another content type than the paid goods.
  */
 async function goodsTest(buyer: UnpaidBuyer, method: string): Promise<(answer: Answer) => boolean> {
   const page = await buyer.send({}, { url: noSuchPath(buyer), method, isService: () => false });
@@ -121,7 +121,7 @@ function hasTypeOfGoods({ goods }: UnpaidBuyer, answer: Answer): boolean {
   return goods === undefined || typeOf(answer) === typeOf(goods);
 }
 
-/** Other spellings of a request target, which servers may take for the same one. Most clients would write them as usual. */
+/** Other spellings of a request target that servers may treat as the same. Most HTTP clients would normalize them. */
 function spellingsOf(resource: string): string[] {
   const { pathname, search, origin } = new URL(resource);
   const last = pathname.split("/").findLast((part) => part !== "") ?? "";
@@ -140,7 +140,7 @@ function spellingsOf(resource: string): string[] {
 
 const refuses = "Answers 402, and takes nothing.";
 
-/** The cases of `judge shop`. The first one tests that the shop sells at all. Each has a payer of its own. */
+/** The cases of `judge shop`. The first one tests that the shop sells at all. Each has its own payer. */
 export const shopCases: readonly ShopCase[] = [
   {
     name: "plain",
@@ -265,7 +265,7 @@ export const shopCases: readonly ShopCase[] = [
   },
 ];
 
-/** The URL of another thing that a payment fits. Without it the case is not run. */
+/** The URL of another resource that a payment fits. Without one, the case is not run. */
 function requireOther({ otherUrl, sellsOther, skip }: ShopBuyer): string {
   if (otherUrl === undefined) return skip("it needs a second thing that is sold: --other-url");
   if (!sellsOther) {
@@ -287,7 +287,7 @@ function differently(value: bigint): Deviation {
   return { authorization: { value }, accepted: { amount: `${value}`, maxAmountRequired: `${value}` } };
 }
 
-/** The same signed payment with another URL in its unsigned part; of version 1, which has none there, as it is. */
+/** The same signed payment with another URL in its unsigned part; unchanged in version 1, which has no URL there. */
 function withResource(payment: Record<string, string>, url: string): Record<string, string> {
   const { "PAYMENT-SIGNATURE": header } = payment;
   if (header === undefined) return payment;

@@ -25,14 +25,14 @@ export function takesLess({ scheme, method }: Pick<Terms, "scheme" | "method">):
   return methodsOf(scheme, method).some((one) => one.takesLess);
 }
 
-/** The offers of a 402 of either version: version 2 has them in a header, version 1 in the body. */
+/** Reads the offers of a 402 in either version: version 2 has them in a header, version 1 in the body. */
 export function readAllTerms({ headers, body }: Answer, { all }: NetworkRegistry): Terms[] {
   const networks = all.map((network) => ({ ...network, asset: network.usdc }));
   const challenges = [findChallenge(headers.get("payment-required") ?? ""), findChallenge(parseJson(body))];
   return challenges.flatMap((challenge) => (challenge === undefined ? [] : readOffers(challenge, networks)));
 }
 
-/** Those that are paid alone, and not from a channel. */
+/** Reads the offers that are paid one payment at a time, without a channel. */
 export function readTerms(answer: Answer, known: NetworkRegistry): Terms[] {
   return readAllTerms(answer, known).filter(({ scheme }) => !keepsChannels(scheme));
 }
@@ -40,17 +40,17 @@ export function readTerms(answer: Answer, known: NetworkRegistry): Terms[] {
 /** How a payment deviates from the shop's terms. */
 export type Deviation = {
   authorization?: Partial<Pick<AuthorizationTerms, "to" | "value"> & PaymentTimes>;
-  /** Signed for another token or chain. */
+  /** A different token or chain to sign for. */
   domain?: Partial<Pick<AuthorizationTerms, "asset" | "chainId">>;
-  /** Changes of the payment's unsigned part. */
+  /** Changes to the payment's unsigned part. */
   accepted?: Record<string, string>;
   signature?: Hex;
   resource?: unknown;
-  /** The buyer's `payment-identifier`, in version 2. */
+  /** The buyer's `payment-identifier`; version 2 only. */
   identifier?: string;
 };
 
-/** A payment for a shop's terms, or for terms that deviate from them, and the header that it is sent in. */
+/** Signs a payment for a shop's terms, or one that deviates from them. Returns it with the header to send it in. */
 export async function payFor(
   terms: Terms,
   payer: CasePayer,
@@ -75,15 +75,15 @@ export type Answer = { status: number; headers: Headers; body: string };
 export type SendOptions = {
   /** GET by default. */
   method?: string;
-  /** The request target, sent as it is; by default the path and query of the URL. */
+  /** The request target, sent as is; by default the URL's path and query. */
   target?: string | undefined;
   headers?: Record<string, string>;
   timeoutMs: number;
-  /** Breaks the connection then, without waiting for an answer. */
+  /** Breaks the connection when this resolves, without waiting for a response. */
   breakOff?: Promise<unknown>;
 };
 
-/** Sends a request on a new connection. Undefined when no answer came. */
+/** Sends a request on a new connection. Returns undefined if no response arrives. */
 export async function send(url: string, options: SendOptions): Promise<Answer | undefined> {
   const { breakOff: _, ...request } = options;
   const breakOff = new AbortController();

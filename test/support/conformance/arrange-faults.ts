@@ -227,7 +227,7 @@ export function createFaultArranger(
   }
 }
 
-/** Calldata of the token that uses the authorization of a request as it stands. */
+/** The token calldata that uses a request's authorization. */
 function directSubmission({ body = "" }: FixtureRequest): `0x${string}` {
   const parsed = parsePaymentRequest(JSON.parse(body));
   if (!parsed.ok) throw new Error("the request holds no payment");

@@ -4,7 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import type { ScenarioFault } from "../../../src/fixtures/cases/scenario.ts";
 import { type LoopbackServer, listenOnLoopback } from "../loopback-server.ts";
 
-/** The way in which a proxy between client and service breaks an exchange. */
+/** How a proxy between client and service breaks an exchange. */
 export type Breakage = Extract<
   ScenarioFault,
   | "reset_before"
@@ -19,7 +19,7 @@ export type Breakage = Extract<
 
 const html = { "content-type": "text/html" };
 
-/** A proxy in front of the service, on loopback, that breaks every exchange in its own way. */
+/** A proxy in front of the service, on loopback, that breaks every exchange in the given way. */
 export async function startBreakingProxy(target: string, breakage: Breakage): Promise<LoopbackServer> {
   async function breakExchange(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await buffer(incoming);
@@ -28,7 +28,7 @@ export async function startBreakingProxy(target: string, breakage: Breakage): Pr
       return;
     }
     const { method, url } = incoming;
-    // On a connection that is kept open, the service learns of a reset after its answer.
+    // On a connection that is kept open, the service notices a reset after its response.
     const headers = { ...incoming.headers, connection: "keep-alive" };
     const onward = requestOverHttp(`${target}${url}`, { method, headers, agent: false });
     onward.end(body);

@@ -27,7 +27,10 @@ import { zeroAddress } from "../../../src/protocol/wire-values.ts";
 import type { Random } from "../random.ts";
 import type { Body } from "../service.ts";
 
-/* Random sequences of requests about one channel each: deposits, vouchers, claims, payouts and refunds, right, wrong and repeated. */
+/*
+ * Random sequences of requests, each about one channel: deposits, vouchers, claims, payouts and refunds; valid, invalid
+ * and repeated.
+ */
 
 const network = networks.base;
 const { chainId } = network;
@@ -61,11 +64,11 @@ export type Place = {
   now: bigint;
   /** The address of a private key. */
   addressOf(privateKey: Hex): Address;
-  /** The payer's next nonces, of an approval that is signed for a token and of a transaction, with its fees. */
+  /** The payer's next nonces: of an approval signed for a token, and of a transaction, with its fees. */
   nextOf(payer: Address, asset: Address): Promise<{ approval: bigint; transaction: NextTransaction }>;
 };
 
-/** Makes the requests of a sequence. */
+/** Creates the requests of a sequence. */
 export async function channelSequence(
   random: Random,
   name: string,
@@ -239,7 +242,8 @@ export async function channelSequence(
     if (below(random, 6) === 0) spoil(body, random);
     const usual = kind === 0 ? pick(["verify", "settle", "settle"]) : kind < 3 ? "verify" : "settle";
     const { apiKey } = pick(keys);
-    // The service has sent the transaction when it finds the gas budget used up, which the mock does not remember.
+    // The service has already sent the transaction when it finds the gas budget used up; the mock does not remember
+    // that.
     const isForgotten = apiKey === testKeys.gasBudget.apiKey && payerName === "sponsored";
     sent.push({
       method: "POST",
@@ -267,7 +271,7 @@ const values = [
   ],
 ];
 
-/** Puts another value in the place of one member, or takes the member away. */
+/** Replaces one member by another value, or removes it. */
 function spoil(body: Body, random: Random): void {
   const objects: Body[] = [];
   const collect = (value: unknown) => {

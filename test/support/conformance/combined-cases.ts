@@ -11,7 +11,7 @@ import type { X402Version } from "../../../src/protocol/requests.ts";
 
 export type Case = Pick<ScenarioCase, "means" | "payment" | "before">;
 
-/** The cases of the table that need nothing before them, by group and name. */
+/** The cases in the table that need no earlier request, by group and name. */
 export const cases: ReadonlyMap<string, Case> = new Map(
   Object.entries({ success: successCases, ...refusalCases, ...noVerdictCases }).flatMap(([group, ofGroup]) =>
     Object.entries<Case>(ofGroup)
@@ -27,7 +27,7 @@ export const combination = fc.record({
   names: fc.uniqueArray(fc.constantFrom(...cases.keys()), { minLength: 2, maxLength: 3 }),
 });
 
-/** The payment in which all of these cases are wrong at once. */
+/** A payment that is wrong in the ways of all these cases at once. */
 export function combineCases(
   names: readonly string[],
   at: { environment: ScenarioEnvironment; operation: Operation },
@@ -38,7 +38,7 @@ export function combineCases(
     .reduce(combine);
 }
 
-/** Both at once; of what only one can have, the second has its way. */
+/** Combines two cases; where they conflict, the second wins. */
 function combine(first: ScenarioPaymentSpec, second: ScenarioPaymentSpec): ScenarioPaymentSpec {
   return {
     ...first,

@@ -1,11 +1,11 @@
 import { type FixtureAnswer, isBegun } from "../../../src/fixtures/engine/answer.ts";
 import { loosen } from "./loosen.ts";
 
-/** The headers that say something; others are the connection's. */
+/** The headers that carry meaning; others belong to the connection. */
 const telling =
   /^(content-type|allow|location|retry-after|www-authenticate|x-settlement-state|access-control-.*)$/;
 
-/** The mock's answer, without members that only one of the two can know. */
+/** The mock's response, without members that only one of the two can know. */
 export function expectedOf(answer: FixtureAnswer): FixtureAnswer {
   if (!isBegun(answer)) return answer;
   const headers = Object.fromEntries(Object.entries(answer.headers).filter(([name]) => telling.test(name)));

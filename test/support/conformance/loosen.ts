@@ -1,6 +1,6 @@
 import type { FixtureAnswer } from "../../../src/fixtures/engine/answer.ts";
 
-/** The answer of the fixtures, with placeholders for values that differ from the service's. */
+/** The response of the fixtures, with placeholders for values that differ from the service's. */
 export function loosen(answer: FixtureAnswer): FixtureAnswer {
   if (answer.kind !== "json") return answer;
   const { body, headers } = answer;
@@ -12,7 +12,7 @@ export function loosen(answer: FixtureAnswer): FixtureAnswer {
     .replaceAll(/"blockNumber":"\d+"/g, '"blockNumber":"<seconds>"')
     .replaceAll(/"retryAfterSeconds":\d+/g, '"retryAfterSeconds":"<seconds>"')
     .replaceAll(/"next":"[^"]+"/g, '"next":"<text>"')
-    // How far away a time is, by the clocks of two.
+    // The distance to a time, which depends on two clocks.
     .replaceAll(/( UTC, )[^)]+\)/g, "$1<text>)")
     .replaceAll(/time (is )?\d+/g, "time $1<time>")
     .replaceAll(/balance (of|is) \d+/g, "balance $1 <balance>");

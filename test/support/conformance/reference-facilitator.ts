@@ -5,19 +5,22 @@ import { fileURLToPath } from "node:url";
 import { privateKeyToAddress } from "viem/accounts";
 import type { Address } from "../../../src/protocol/hex.ts";
 
-/** The account that it settles with: anvil's fourth, which is published, and no account of the harness. */
+/** The key that it settles with: anvil's fourth account, which is published and not part of the harness. */
 const settler = "0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6";
 
-/** A running facilitator of the public packages, which takes any `payTo`, and no API key. */
+/** A running facilitator of the public packages, which accepts any `payTo` and needs no API key. */
 export type ReferenceFacilitator = {
   origin: string;
   pid: number;
-  /** Of the key that it settles with. */
+  /** The account that it settles with. */
   address: Address;
   close(): Promise<void>;
 };
 
-/** Starts the public reference facilitator on a local chain. `approvals`: it sends approvals that payers have signed as transactions. */
+/**
+ * Starts the public reference facilitator on a local chain. With `approvals`, it also sends approvals that payers have
+ * signed as transactions.
+ */
 export async function startReferenceFacilitator(
   chain: {
     rpcUrl: string;

@@ -1,7 +1,7 @@
 /**
- * The public reference facilitator (`@x402/core`, `@x402/evm`) behind plain HTTP, in a process of its own, for
- * `npm run bench:peers` and the tests of `x402-kit conformance`. Its settings and routes are those of its
- * documentation: one viem client, one key, all schemes, both versions of the protocol at the root (and below `/v1`, for the benchmark).
+ * The public reference facilitator (`@x402/core`, `@x402/evm`) behind plain HTTP, in its own process, for `npm run
+ * bench:peers` and the tests of `x402-kit conformance`. Its settings and routes follow its documentation: one viem
+ * client, one key, all schemes, both protocol versions at the root (and below `/v1`, for the benchmark).
  *
  * node reference-program.ts RPC_URL CHAIN_ID PRIVATE_KEY [approvals]
  *
@@ -28,7 +28,7 @@ const chain = defineChain({
   rpcUrls: { default: { http: [rpcUrl] } },
 });
 const account = privateKeyToAccount(`0x${privateKey.replace(/^0x/, "")}`);
-// The receipt is asked for as often as a local chain mines; viem's default of four seconds would measure waiting.
+// Polls as often as a local chain mines; viem's default of four seconds would only measure waiting.
 const client = createWalletClient({ account, chain, transport: http(rpcUrl), pollingInterval: 20 }).extend(
   publicActions,
 );
@@ -65,7 +65,7 @@ if (approvals !== undefined) {
     }),
   );
 }
-/** Its packages of version 1 know networks by these names alone. */
+/** Its packages for version 1 know networks only by these names. */
 const namesOfV1 = ["base", "base-sepolia", "polygon"];
 const known = builtInNetworks.ofChain(chain.id);
 if (known !== undefined && namesOfV1.includes(known.name))

@@ -2,7 +2,7 @@ import type { FixtureAnswer, FixtureRequest } from "../../../src/fixtures/engine
 import { sendRequest } from "../../../src/judge/conformance/send-request.ts";
 import { HttpFailure } from "../../../src/util/http-client.ts";
 
-/** Sends a request that gets no answer, and closes the connection after a second. */
+/** Sends a request that gets no response, and closes the connection after a second. */
 export async function sendAndGiveUp(baseUrl: string, request: FixtureRequest): Promise<FixtureAnswer> {
   try {
     return await sendRequest(baseUrl, request, 1_000);

@@ -46,7 +46,7 @@ export async function startStrainedService(
   };
 }
 
-/** A service that shuts down: it is told to when a request has arrived in part. Later connections are refused. */
+/** A service that begins to shut down when a request has arrived in part. Later connections are refused. */
 export async function startEndingService(harness: RunningHarness): Promise<StrainedService> {
   const service = await startStrainedService(harness, {});
   let closing: Promise<void> | undefined;

@@ -9,7 +9,7 @@ test("expects too much", async ({ harness, expect }) => {
 
 test("waits for nothing", async ({ harness, expect }) => {
   await harness.faults.chain("base").holdBlocks();
-  // The harness goes back, and the settle with it.
+  // The harness is returned to the pool, and the settle fails.
   void harness.settle(await harness.sign({ network: "base" })).catch(() => {});
   await expect.poll(() => harness.journal.describe()).toContain("sent, txNonce");
   expect("settled").toBe("open");

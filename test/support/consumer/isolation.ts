@@ -3,7 +3,7 @@ import { createTest } from "../../../src/harness/vitest/index.ts";
 
 const test = createTest(["base"]);
 
-/** Tests that run at the same time, each of which fails when another one uses its chain or its service. */
+/** Tests that run at the same time, each of which fails if another one uses its chain or its service. */
 export function isolationTests(): void {
   test.concurrent.for([1n, 2n, 3n, 4n, 5n])("payments of %d, and no others", async (amount, { harness }) => {
     const { base } = harness.networks;

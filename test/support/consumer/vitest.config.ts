@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** The folder of the bundled package, as whoever starts this has it: from its sources, each worker would take seconds to load it. */
+/** The folder of the bundled package, set by whoever starts this: each worker would take seconds to load the sources. */
 const { X402_TEST_PROGRAMS: bundles } = process.env;
 const alias =
   bundles === undefined ? [] : [{ find: /^.*\/src\/(.*)\.ts$/, replacement: `${bundles}/src/$1.js` }];
@@ -15,7 +15,7 @@ export default defineConfig({
     globalSetup: ["./global-setup.ts"],
     maxWorkers: 2,
     testTimeout: 20_000,
-    // As what is installed: left to Node.
+    // Left to Node, like an installed package.
     server: { deps: { external: [/\/src\//] } },
   },
 });

@@ -1,7 +1,7 @@
 import type { Chain } from "../../../src/chain/chain.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 
-/** The steps between the claim of a payment and the end of its answer, in their order. */
+/** The steps between the claim of a payment and the end of its response, in order. */
 export const boundaries = [
   "before the claim",
   "signed, not stored",
@@ -13,13 +13,13 @@ export const boundaries = [
   "marked as delivered",
 ] as const;
 
-/** The steps of a gift to a payer, before all of these. */
+/** The steps of a gift to a payer, which come before all of these. */
 export const giftBoundaries = ["gift signed, not stored", "gift stored, not sent", "gift sent"] as const;
 
 export type Boundary = (typeof boundaries)[number];
 export type AnyBoundary = Boundary | (typeof giftBoundaries)[number];
 
-/** Wraps a service's collaborators so that `reached` is called when a payment first reaches this step. */
+/** Wraps a service's collaborators so that `reached` is called when a payment reaches this step. */
 export function stopAt(boundary: AnyBoundary, reached: () => void) {
   const at = (passed: AnyBoundary) => {
     if (passed === boundary) reached();
@@ -90,7 +90,7 @@ export function stopAt(boundary: AnyBoundary, reached: () => void) {
 
 /**
  * Wraps a service's collaborators so that nodes refuse transactions above a size; `reached` is called when the first
- * of its payments is stored to be sent alone.
+ * payment of one is stored to be sent alone.
  */
 export function refuseLarge(mostBytes: number, reached: () => void) {
   return {

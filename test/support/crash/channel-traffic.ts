@@ -22,14 +22,14 @@ import type { Findings } from "../tally.ts";
 
 /** A shop that sells on channels, one after the other. */
 export type ChannelTraffic = {
-  /** Opens a channel, sells on it, claims, and pays back what is left or does not. */
+  /** Opens a channel, sells on it, and at random claims, requests the payout, and refunds the rest. */
   sell(): Promise<void>;
-  /** Claims what was charged and not claimed yet, has it paid out, and compares the channels with the chain. */
+  /** Claims everything that was charged, requests the payout, and compares the channels with the chain. */
   finish(): Promise<Findings>;
   readonly channels: number;
 };
 
-/** A channel, and all that its shop knows of it, in the token's smallest unit. */
+/** A channel, with everything its shop knows about it, in the token's smallest unit. */
 type Sold = {
   config: ChannelConfig;
   voucher: WrittenVoucher;
@@ -40,10 +40,10 @@ type Sold = {
 const price = 1_000n;
 const deposited = 10_000n;
 
-/** How long an answer to an honest request may be a refusal, since a replaced block or a node that is behind hides a deposit. */
+/** How long honest requests may be refused: a replaced block, or a node that is behind, hides a deposit. */
 const patienceMs = 30_000;
 
-/** @param ask sends a request to the service; undefined without an answer */
+/** @param ask sends a request to the service; undefined if there was no response */
 export async function createChannelTraffic(
   chain: HarnessChain,
   ask: (operation: Operation, body: Body) => Promise<JsonResponse | undefined>,
@@ -58,7 +58,7 @@ export async function createChannelTraffic(
   const requirements = channelRequirements(chain, { receiver, receiverAuthorizer, amount: `${price}` });
   const findings: Findings = { lost: [], paidTwice: [], wrongAnswers: [] };
   const sold: Sold[] = [];
-  /** Those whose deposit is made: a shop claims of no others. */
+  /** The channels whose deposit succeeded; a shop claims from no others. */
   const opened: Sold[] = [];
   const fresh: ReturnType<typeof privateKeyToAccount>[] = [];
   while (fresh.length < buyers) {
@@ -73,7 +73,10 @@ export async function createChannelTraffic(
     paymentRequirements: requirements,
   });
 
-  /** Sends a request until its answer is good, or has been a refusal for too long. `isDone` asks if a refused one was done before. */
+  /**
+   * Sends a request until it succeeds, or is refused for too long. `isDone`: true if a refused request was executed
+   * before.
+   */
   async function insist(
     operation: Operation,
     body: Body,
@@ -88,7 +91,8 @@ export async function createChannelTraffic(
       const reason = errorReason ?? invalidReason;
       const isRefusal = status === 200 && typeof reason === "string";
       if (isRefusal && (await isDone(reason))) return true;
-      // Of two that ask for one payout at a time, one learns that it was made: asked again, that there is nothing to pay.
+      // If two request the same payout at once, one is told that it was made; asked again, it learns that there is
+      // nothing to pay.
       refusedSince = isRefusal ? (refusedSince ?? performance.now()) : undefined;
       if (refusedSince !== undefined && performance.now() - refusedSince > patienceMs) {
         findings.wrongAnswers.push(`${what}: ${errorMessage ?? invalidMessage}`);
@@ -98,7 +102,7 @@ export async function createChannelTraffic(
     }
   }
 
-  /** The first success of a deposit may have got lost: the token knows that it was made. */
+  /** The first success of a deposit may have been lost; the token knows that it was made. */
   const isMade = (reason: string) => /nonce_already_used|authorization_used|settled_before/.test(reason);
   const isClaimed = (reason: string) => reason.endsWith("cumulative_below_claimed");
   const isPaidOut = (reason: string) => reason.endsWith("nothing_to_settle");

@@ -12,22 +12,25 @@ import type { Findings } from "../tally.ts";
 import { transfersSince } from "../transfers.ts";
 import { signInWay, type Way } from "../ways.ts";
 
-/** Some instances of the service on one database, behind a balancer. */
+/** Several instances of the service on one database, behind a balancer. */
 export type Fleet = {
-  /** Of the balancer. */
+  /** The balancer's origin. */
   origin: string;
-  /** Replaces an instance. The new one starts before the old one ends by SIGTERM, or after it was killed. */
+  /** Replaces an instance. The new one starts before SIGTERM ends the old one, or after the old one was killed. */
   replace(index: number, how: "SIGTERM" | "SIGKILL"): Promise<void>;
-  /** Signs a payment in one of the ways, as a payer of its own by default, has it verified, settles it until there is a verdict, and remembers that. */
+  /**
+   * Signs a payment in one of the ways (by default as a new payer if the way needs one, otherwise as `funded`), has it
+   * verified, settles it until there is a verdict, and records that.
+   */
   pay(way: Way, payer?: Payer): Promise<void>;
-  /** Sends a request to one of the instances; undefined without an answer. */
+  /** Sends a request to one of the instances; undefined if there was no response. */
   ask(operation: Operation, body: unknown): Promise<JsonResponse | undefined>;
-  /** From now on every payment has to be decided within a minute. */
+  /** From now on every payment must be decided within a minute. */
   troubleIsOver(): void;
   /**
    * Compares the answers with the token's transfers, once all payments are decided.
    *
-   * @param replaced the transactions of blocks that were replaced
+   * @param replaced the transactions in blocks that were replaced
    */
   judge(replaced?: ReadonlySet<string>): Promise<Findings>;
   readonly payments: number;
@@ -36,7 +39,7 @@ export type Fleet = {
 
 type Answered = AnsweredPayment & { successes: Success[]; refusals: string[] };
 
-/** Of the first payment, in the asset's smallest unit; each later one has one more. */
+/** The amount of the first payment, in the asset's smallest unit; each later one pays one more. */
 const leastValue = 10_000n;
 
 /** How long a payment may stay undecided after the last fault. */
@@ -59,7 +62,7 @@ export async function startFleet(
 
   async function ask(operation: Operation, body: unknown): Promise<JsonResponse | undefined> {
     const headers = { authorization: apiKey };
-    // A proxy's own answer is not JSON.
+    // A proxy's own response is not JSON.
     return requestJson(`${balancer.origin}/v1/${operation}`, { method: "POST", headers, body }).catch(
       () => undefined,
     );
@@ -90,7 +93,7 @@ export async function startFleet(
     },
 
     async pay(way, given) {
-      // Each payment has its own value, by which its transfer is known.
+      // Each payment has its own amount, which identifies its transfer.
       const value = leastValue + BigInt(signed++);
       const { body, verifyBody, payer, due, id } = await signInWay(way, {
         chain,
@@ -132,7 +135,7 @@ export async function startFleet(
         verdict = await judgeNow(replaced);
       }
       const { lost, twice, wrong, undecided } = verdict;
-      // What the service says of those, to tell its fault from one of the chain.
+      // The service's view of these payments, to tell its faults from those of the chain.
       for (const lines of [lost, wrong]) {
         for (const { id, answered } of lines.length === 0 ? [] : payments) {
           if (lines.some((line) => line.startsWith(`${answered.value} `)))

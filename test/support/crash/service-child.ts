@@ -22,7 +22,7 @@ const options = z
     takesBytes: z.number().optional(),
     leaseMs: z.number(),
     blockTimeMs: z.number(),
-    /** Pays in the way that only tests have. */
+    /** Pays by the payment method that exists only in tests. */
     transferFrom: z.boolean().optional(),
   })
   .parse(JSON.parse(process.argv[2] ?? "{}"));

@@ -6,7 +6,8 @@ import { promisify } from "node:util";
 import { repository } from "../cli.ts";
 
 /*
- * Builds the examples in compiled languages from installed packages, without downloads. Debian's packages lack the secp256k1 libraries; a stand-in beside this file replaces them, through Node. Everything else is compiled unchanged.
+ * Builds the examples in compiled languages from installed packages, without downloads. Debian's packages lack the
+ * secp256k1 libraries; a stand-in next to this file replaces them, through Node. Everything else is compiled unchanged.
  */
 
 const run = promisify(execFile);
@@ -15,12 +16,12 @@ const standIns = join(repository, "test/support/examples");
 /** Kept between runs, because compiling the libraries takes the longest; not in /tmp, since programs are run from it. */
 const crateTarget = join(repository, "node_modules/.cache/rust-example");
 
-/** A place that the libraries may be in: arguments and variables for each call of the compiler. */
+/** A possible source of the libraries: arguments and variables for each call of the compiler. */
 type Libraries = { args: readonly string[]; env: Record<string, string> };
 
 type Language = {
   compiler: string;
-  /** Fails where a library is missing. */
+  /** Fails if a library is missing. */
   probe: readonly string[];
   build: readonly string[];
   test: readonly string[];
@@ -68,11 +69,11 @@ const languages = {
 export type Example = AsyncDisposable & {
   /** Runs the example's own tests. */
   test(): Promise<void>;
-  /** Starts the program; gives what it prints. */
+  /** Starts the program; returns its output. */
   run(variables: Record<string, string>): Promise<{ code: number; stdout: string; stderr: string }>;
 };
 
-/** @returns nothing if the compiler or libraries are not installed, which is printed */
+/** @returns undefined if the compiler or libraries are not installed, after printing a warning */
 export async function buildExample(name: keyof typeof languages): Promise<Example | undefined> {
   const language: Language = languages[name];
   const folder = await mkdtemp(join(tmpdir(), `x402-kit-${name}-`));

@@ -1,8 +1,8 @@
 import { secp256k1 } from "@noble/curves/secp256k1";
 
 /*
- * secp256k1 for the stand-ins beside this: `public KEY` prints the uncompressed public key, `sign KEY DIGEST` r, s and
- * the recovery id, all in hexadecimal.
+ * secp256k1 for the stand-ins: `public KEY` prints the uncompressed public key; `sign KEY DIGEST` prints r, s and the
+ * recovery id. All in hexadecimal.
  */
 
 const [operation, key = "", digest = ""] = process.argv.slice(2);

@@ -7,7 +7,7 @@ import { transfersSince } from "../transfers.ts";
 import type { WayPayment } from "../ways.ts";
 import type { Kind } from "./kinds.ts";
 
-/** The answers to one payment: of verify, and of settle until there was a verdict; and its transactions on chain at that time. */
+/** The responses to a payment, to verify and to settle up to the verdict, and its transactions on chain at that time. */
 export type Told = {
   payment: WayPayment;
   verify: JsonResponse;
@@ -15,7 +15,7 @@ export type Told = {
   shown: readonly string[];
 };
 
-/** Compares the answers and the ledger with the chain. */
+/** Compares the responses and the ledger with the chain. */
 export async function judge(
   {
     composition,
@@ -40,7 +40,7 @@ export async function judge(
     if (shown.length > 1) findings.paidTwice.push(describe());
     if (last?.status !== 200) findings.lost.push(`no verdict: ${describe()}`);
     const succeeded = last?.status === 200 && verdict.success === true;
-    // Where nothing is moved, no transaction shows it, and none is needed.
+    // If nothing is moved, there is no transaction, and none is needed.
     const [then = movesNothing ? "" : undefined] = shownThen;
     const [now = movesNothing ? "" : undefined] = shown;
     if (succeeded && (verdict.transaction !== then || verdict.transaction !== now))
@@ -74,17 +74,17 @@ export async function judge(
   return findings;
 }
 
-/** The limit of geth, op-geth, bor and reth; anvil has none this low. */
+/** The limit in geth, op-geth, bor and reth; anvil's is higher. */
 const mostTransactionBytes = 128 * 1024;
 
-/** The bytes of a transaction's calldata. */
+/** The size of a transaction's calldata in bytes. */
 async function sizeOf({ chain }: Composition, hash: string): Promise<number> {
   const transaction = await chain.node.request("eth_getTransactionByHash", hash);
   const { input } = transaction as { input: Hex };
   return input.length / 2 - 1;
 }
 
-/** Returns true if an answer is a 503 without a verdict. In version 2, a pending one names its transaction. */
+/** Returns true if a response is a 503 without a verdict. In version 2, a pending one names its transaction. */
 function isUndecided({ status, body }: JsonResponse): boolean {
   const { success, errorReason, transaction } = Object(body);
   const isVague = errorReason === "unexpected_settle_error" && transaction === "";
@@ -92,7 +92,7 @@ function isUndecided({ status, body }: JsonResponse): boolean {
   return status === 503 && success === false && (isVague || isUnderWay);
 }
 
-/** Returns true if a settle was answered that the payment is under way. */
+/** Returns true if a settle response says that the payment is pending. */
 export function isPending(answer: JsonResponse): boolean {
   return isUndecided(answer) && answer.headers["x-settlement-state"] === "pending";
 }
@@ -104,7 +104,7 @@ function brief({ status, body }: JsonResponse): string {
     .join(" ");
 }
 
-/** The transactions that took a payment of its payer. */
+/** The transactions that took a payment from its payer. */
 export async function hashesOnChain({ chain }: Composition, { payer, due }: WayPayment): Promise<string[]> {
   return (await transfersSince(chain, 0))
     .filter(({ from, value }) => due > 0n && sameAddress(from, payer) && value === due)

@@ -5,15 +5,15 @@ import type { Scene } from "./stage.ts";
 /** A kind of fault, and its effect on good payments. */
 export type Kind = {
   name: string;
-  /** Blocks on a settlement before it is a success; 1 by default. */
+  /** The blocks on top of a settlement that make it a success; 1 by default. */
   confirmations?: number;
   /** How long a settle waits for its outcome. */
   settleWaitMs?: number;
-  /** For how many seconds the authorizations are valid. */
+  /** How long the authorizations are valid, in seconds. */
   validForSeconds?: number;
   /** How many payments with the largest allowed signatures are settled at once. */
   largePayments?: number;
-  /** True if the service has a good endpoint beside the bad one. */
+  /** True if the service also has a good endpoint next to the bad one. */
   secondEndpoint?: boolean;
   /** Sets faults before the payments. */
   before?(scene: Scene): Promise<unknown>;
@@ -28,7 +28,7 @@ export type Kind = {
   afterwards?(scene: Scene): Promise<unknown>;
   /** Runs when every payment is answered; afterwards all must be on chain again. */
   afterAnswers?(scene: Scene): Promise<unknown>;
-  /** An answer that settle must give at least once, besides the outcome. */
+  /** A response that settle must give at least once, besides the outcome. */
   alsoAnswers?: "pending" | "undecided";
   outcome?: "settled" | "failed";
 };
@@ -119,7 +119,7 @@ const ofTheChain: readonly Kind[] = [
   },
 ];
 
-/** Faults of an endpoint: for some requests, or permanently beside a good endpoint. */
+/** Faults of an endpoint: for some requests, or permanently next to a good endpoint. */
 const misdeeds: readonly { name: string; set(on: ConnectionFaultSetter, scene: Scene): Promise<unknown> }[] =
   [
     { name: "the connection is reset", set: (on) => on.reset() },

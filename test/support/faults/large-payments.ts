@@ -8,13 +8,13 @@ import { movingWays, type WayPayment } from "../ways.ts";
 
 const wallet: Address = `0x${"1a".repeat(20)}`;
 
-/** Answers every call with the magic value of ERC-1271, as a wallet does that accepts any bytes as a signature. */
+/** Answers every call with the magic value of ERC-1271, like a wallet that accepts any bytes as a signature. */
 const acceptsAnything = `0x7f1626ba7e${"00".repeat(28)}60005260206000f3`;
 
 /**
- * Payments of a contract wallet, each with a signature of random bytes, as long as one may be.
+ * Payments by a contract wallet, each with a signature of random bytes that has the maximum length.
  *
- * @param nextValue gives each its own value, by which its transfer is known
+ * @param nextValue returns a distinct amount for each payment, which identifies its transfer
  */
 export async function largePayments(
   { chain }: Composition,

@@ -43,13 +43,13 @@ export async function createStage(chain: HarnessChain): Promise<Stage> {
 /** The functions that a kind of fault can use. */
 export type Scene = {
   random: Random;
-  /** The service's only way to the node, or the bad one of two. */
+  /** Sets faults on the service's only endpoint, or on the bad one of two. */
   on(match?: CallMatch): ConnectionFaultSetter;
   chain: ChainFaultSetter;
   clear(): Promise<void>;
   mine(blocks?: number): Promise<void>;
   advanceTime(seconds: number): Promise<unknown>;
-  /** Mines a transaction of another account that is reverted. */
+  /** Mines a transaction of another account that reverts. */
   revertAnother(): Promise<unknown>;
   /** Resolves when a transaction is pending in the node while mining is held. */
   sent(): Promise<void>;
@@ -57,16 +57,16 @@ export type Scene = {
   mined(): Promise<void>;
   /** Resolves when a settle has been answered with status 503. */
   undecided(): Promise<void>;
-  /** Resolves when the ledger holds every payment. */
+  /** Resolves when the ledger contains every payment. */
   claimed(): Promise<void>;
-  /** Resolves when one of these answers has said that the payment is under way. */
+  /** Resolves when one of these responses has said that the payment is pending. */
   pending(): Promise<void>;
   wait(ms: number): Promise<void>;
 };
 
 /**
- * @param answers how many settles have been answered with status 503, and how many of these as pending
- * @param areClaimed whether the ledger holds every payment
+ * @param answers the number of settles answered with status 503, and of pending ones among them
+ * @param areClaimed returns true if the ledger contains every payment
  */
 export async function createScene(
   { composition, faults }: Pick<Stage, "composition" | "faults">,

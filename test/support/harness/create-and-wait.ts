@@ -1,4 +1,4 @@
-// Started by bad-input.test.ts as a process of its own, which is then killed.
+// Started by bad-input.test.ts as a separate process, which is then killed.
 import { createHarness } from "../../../src/harness/index.ts";
 
 await using harness = await createHarness({ networks: ["base", "polygon"] });

@@ -5,15 +5,15 @@ import { goodKey } from "./stub-app.ts";
 /** A TCP connection on which the test controls every byte. */
 export type RawConnection = {
   send(text: string): void;
-  /** All that has come back. */
+  /** Everything received so far. */
   received(): string;
-  /** Resolves when what has come back matches. */
+  /** Resolves when the received text matches. */
   until(pattern: RegExp): Promise<string>;
-  /** Resolves with all that came back when the other side has closed. */
+  /** Resolves with the received text when the other side has closed. */
   closed(): Promise<string>;
-  /** Sends no more, and goes on reading. */
+  /** Ends the sending side, and goes on reading. */
   halfClose(): void;
-  /** Ends it with a reset. */
+  /** Ends the connection with a reset. */
   reset(): void;
   end(): void;
 };
@@ -64,7 +64,7 @@ export async function openRawConnection(port: number): Promise<RawConnection> {
   };
 }
 
-/** The text of a POST with a good key. */
+/** The text of a POST with a valid key. */
 export function postText(path: string, body: unknown, headers: readonly string[] = []): string {
   const text = JSON.stringify(body);
   return [

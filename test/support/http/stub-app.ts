@@ -16,27 +16,27 @@ import type { Caller, Organizations } from "../../../src/service/organizations/o
 /** How the delivery of a success ended. */
 type Fate = Extract<keyof Delivery, "delivered" | "lost">;
 
-/** A settle call of the facilitator, to be answered by the test. */
+/** A settle call to the facilitator, to be answered by the test. */
 export type AskedSettle = {
   request: PaymentRequest;
   signal: AbortSignal;
   idempotency: IdempotencyKey | undefined;
   answer(result: SettleResult): void;
   fail(error: unknown): void;
-  /** Answers with a success, and tells what became of it. */
+  /** Answers with a success, and records what became of it. */
   succeed(transaction?: Hex): { fates: readonly Fate[] };
 };
 
 export type StubApp = {
   origin: string;
   port: number;
-  /** In the order they were asked for. */
+  /** In the order they were requested. */
   settles: AskedSettle[];
-  /** Resolves with the nth settle, the first being 0, once it was asked for. */
+  /** Resolves with the settle at this index, from 0, once it was requested. */
   settle(index: number): Promise<AskedSettle>;
-  /** Log lines, parsed. */
+  /** The parsed log lines. */
   log: Record<string, unknown>[];
-  /** How often an API key was looked at. */
+  /** How often an API key was checked. */
   authentications(): number;
   close(): Promise<void>;
 };
@@ -126,7 +126,7 @@ export async function startStubApp(
   };
 }
 
-/** A well-formed body; the test decides whether the payment is good. */
+/** A well-formed body; the test decides if the payment is good. */
 export function paymentBody(change: { network?: string; authorizationNonce?: Hex } = {}) {
   const { network = "base", authorizationNonce = `0x${"01".repeat(32)}` } = change;
   const contract = "0x4020000000000000000000000000000000000001";

@@ -5,13 +5,13 @@ import { createPayerSigner } from "../../../src/payer/sign-as.ts";
 import { builtInNetworks } from "../../../src/protocol/networks.ts";
 
 /*
- * Buyers for `judge client`, of protocol version 1. The first argument says how they behave:
- * - safe: sends one payment, and the same one again when its answer is lost or bad;
+ * Buyers for `judge client`, for protocol version 1. The first argument says how they behave:
+ * - safe: sends one payment, and the same one again if its response is lost or bad;
  * - signs-anew: signs another payment then, as careless clients do;
  * - gives-up: sends one payment, once;
  * - buys-again: buys once more when it has the goods;
- * - pays-itself: signs that the money goes to its own address;
- * - and those that do not work: never-asks, hangs.
+ * - pays-itself: signs a payment to its own address;
+ * - and two that do not work: never-asks, hangs.
  */
 
 type Offer = {
@@ -30,7 +30,7 @@ const signer = createPayerSigner(`0x${X402_PRIVATE_KEY.slice(2)}`);
 
 if (manner === "never-asks") process.exit(3);
 if (manner === "hangs") {
-  // Something that the command has started, and that outlives it.
+  // A process that the command started, and that outlives it.
   spawn("sleep", ["600"]);
   await sleep(600_000);
 }
@@ -58,14 +58,14 @@ for (let attempt = 1; attempt <= attempts; attempt++) {
       process.exit(0);
     }
   } catch {
-    // A missing answer does not mean that nothing was paid.
+    // A missing response does not mean that nothing was paid.
   }
   if (manner === "signs-anew") payment = await sign(offer);
   await sleep(500);
 }
 process.exit(1);
 
-/** Follows redirects within the shop alone. */
+/** Follows redirects, but only within the shop. */
 async function fetchHere(headers: Record<string, string>): Promise<Response> {
   const request = { headers, signal: AbortSignal.timeout(4_000), redirect: "manual" } as const;
   const response = await fetch(X402_URL, request);

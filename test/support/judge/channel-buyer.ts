@@ -14,8 +14,8 @@ import { builtInNetworks } from "../../../src/protocol/networks.ts";
 import { decodeHeader } from "../../../src/protocol/payment-headers.ts";
 
 /*
- * Buyers for `judge client` that keep channels. The first argument says whose they are: of the public packages, or the kit's own;
- * or that it buys once, whatever it is asked.
+ * Buyers for `judge client` that keep channels. The first argument selects the public packages' buyer (public), the
+ * kit's own (kit), or a public one that buys once however often it should (once).
  */
 
 const manner = process.argv[2] ?? "public";

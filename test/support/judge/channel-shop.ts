@@ -6,8 +6,8 @@ import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import express from "express";
 
 /*
- * The shop of the public packages for `judge shop --ways batch-settlement`, as it is. The first argument says where it keeps its
- * channels: in files, or as by default in memory; or that it claims nothing.
+ * The public packages' shop for `judge shop --ways batch-settlement`, unmodified. The first argument selects where it
+ * keeps its channels: in files, or otherwise in memory, as by default. With "unclaimed" it also never claims.
  */
 
 const manner = process.argv[2] ?? "files";

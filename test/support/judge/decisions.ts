@@ -1,15 +1,15 @@
 /*
- * Programs for the judges that are alike but for what they decide. One that would decide everything as the good one does in a
- * case, does there what the good one does; so that it need not be run there to know its verdict.
+ * Programs for the judges that differ only in their decisions. A program that would decide everything in a case as the
+ * good one does would also behave like it, so its verdict is known without running it.
  */
 
-/** Makes a decision of a program, as the function says that a program makes it. */
+/** Makes a decision of a program; the function returns the choice that a program would make. */
 export type Decide<Program> = <Choice>(choiceOf: (program: Program) => Choice) => Choice;
 
-/** Called at each decision of a program, with what says whether another would decide otherwise there. */
+/** Called at each decision of a program, with a function that returns true if another program would decide differently. */
 export type OnDecision<Program> = (isOtherwise: (other: Program) => boolean) => void;
 
-/** How a program decides. */
+/** Creates the function with which a program makes its decisions. */
 export function decisionsOf<Program>(program: Program, onDecision: OnDecision<Program>): Decide<Program> {
   return (choiceOf) => {
     const choice = choiceOf(program);
@@ -18,11 +18,11 @@ export function decisionsOf<Program>(program: Program, onDecision: OnDecision<Pr
   };
 }
 
-/** Finds out in which cases any of these programs would decide otherwise than the one that is watched. */
+/** Finds the cases in which any of these programs would decide differently from the watched one. */
 export function findDiffering<Program>(others: readonly Program[]) {
   const found = new Map(others.map((other) => [other, new Set<string>()]));
   return {
-    /** Watches a program in the case of this name, for those that are like it. */
+    /** Watches a program in the case with this name, on behalf of the others that are like it. */
     watch:
       (name: string, isLike: (other: Program) => boolean = () => true): OnDecision<Program> =>
       (isOtherwise) => {

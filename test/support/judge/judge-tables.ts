@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 const guide = readFileSync(new URL("../../../docs/judge-cases.md", import.meta.url), "utf8");
 
-/** The rows of the table in docs/judge-cases.md that has this heading over one of its two columns. */
+/** The rows of the table in docs/judge-cases.md that has this heading above one of its two columns. */
 export function judgeTable(heading: string): [string, string][] {
   const tables = guide.split("\n\n").filter((part) => part.startsWith("| "));
   const table = tables.find((part) => part.split("\n", 1)[0]?.includes(`| ${heading} |`));

@@ -18,14 +18,12 @@ const report = z.object({
   ),
 });
 
-/** The command line of a client or shop of the tests, which behaves as it is told. */
+/** The command line of a test client or shop with this behavior. */
 export function subject(kind: "buyer" | "shop" | "public-shop", manner: string): string[] {
   return [process.execPath, programFile(`test/support/judge/${kind}.ts`), manner];
 }
 
-/**
- * The same of one with channels. Not a bundled program: all of viem would be in its file, and who imports that late would start it.
- */
+/** Like `subject`, for a client or shop with channels. Not a bundled program: its bundle would contain all of viem. */
 export function channelSubject(kind: "buyer" | "shop", manner: string): string[] {
   return [process.execPath, join(import.meta.dirname, `channel-${kind}.ts`), manner];
 }

@@ -6,10 +6,10 @@ import { paymentMiddleware, setSettlementOverrides, x402ResourceServer } from "@
 import express from "express";
 
 /*
- * Shops for `judge shop` of the public packages, protocol version 2, which are paid by Permit2. The first argument says how:
- * - permit2: by scheme “exact”;
- * - metered: by scheme “upto”, and a quarter of the maximum is charged; nothing of it: free;
- * - overcharging: metered, and its receipts name half of what was charged.
+ * The public packages' shops for `judge shop`, for protocol version 2 and paid by Permit2. The first argument selects:
+ * - permit2: scheme "exact";
+ * - metered: scheme "upto", charging a quarter of the maximum; free: charging nothing;
+ * - overcharging: metered, but its receipts name half of what was charged.
  */
 
 const manner = process.argv[2] ?? "metered";
@@ -53,7 +53,7 @@ app.get("/:what", (_request, response) => {
 });
 createServer(app).listen(Number(PORT), "127.0.0.1");
 
-/** A receipt that names half of the amount. */
+/** A receipt with half of the amount. */
 function halve(receipt: string): string {
   const settled = JSON.parse(Buffer.from(receipt, "base64").toString("utf8"));
   const amount = `${BigInt(settled.amount) / 2n}`;

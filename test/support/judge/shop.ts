@@ -2,13 +2,13 @@ import { createServer, type ServerResponse } from "node:http";
 import { membersOf, parseJson } from "../../../src/util/json.ts";
 
 /*
- * Shops for `judge shop`, of protocol version 1. The first argument says how they behave:
- * - good: serves once for each payment, and what it could not deliver when that payment is sent again;
+ * Shops for `judge shop`, for protocol version 1. The first argument says how they behave:
+ * - good: serves once per payment, and delivers undelivered goods when that payment is sent again;
  * - trusting: verifies and serves, and never settles;
- * - asks-once: asks its facilitator about the first payment, and takes all others for as good;
+ * - asks-once: asks its facilitator about the first payment, and accepts all others;
  * - greedy: settles, and serves nothing;
- * - curt: good, but without receipts, and with 500 for what it cannot read;
- * - and those that do not work: ends, mute, free-of-charge, and astray, which asks another facilitator.
+ * - curt: good, but without receipts, and with 500 for unreadable payments;
+ * - and those that do not work: ends, mute, free-of-charge, and astray, which uses another facilitator.
  */
 
 const manner = process.argv[2] ?? "good";
@@ -34,7 +34,7 @@ const requirements = {
 
 let hasAsked = false;
 
-/** Settled but undelivered answers, by payment. */
+/** The receipts of settled but undelivered payments, by URL and payment. */
 const owed = new Map<string, string>();
 
 createServer(async (request, response) => {

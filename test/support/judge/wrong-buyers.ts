@@ -13,47 +13,47 @@ import { http } from "../../../src/util/node-http.ts";
 import { type Decide, decisionsOf, type OnDecision } from "./decisions.ts";
 
 /*
- * Buyers for `judge client` that run in the process of the test: one that is careful, and others that are like it but for one
- * fault each. Protocol version 2, every way to pay.
+ * Buyers for `judge client` that run in the test's process: a careful one, and others that differ from it by one fault
+ * each. Protocol version 2, all payment methods.
  */
 
 /** The outcome of a request with a payment. */
 export type Attempt = {
   status: number | "no answer" | "timeout" | "cut";
-  /** How many bytes of the body had come. */
+  /** How many bytes of the body arrived. */
   bytes: number;
   body: string;
   error: string;
-  /** The receipt header; undefined without one, null where it cannot be read. */
+  /** The receipt header; undefined if there is none, null if it is unreadable. */
   receipt: Readonly<Record<string, unknown>> | undefined | null;
   /** The terms of a 402. */
   terms: readonly Terms[];
   location: string | null;
-  /** True if the connection broke once all of the answer had come. */
+  /** True if the connection broke after the whole response had arrived. */
   brokeAfterwards: boolean;
 };
 
-/** The next step of a buyer: send the payment again, sign another, follow a redirect, take the body, stop, or go on for ever. */
+/** A buyer's next step: send the payment again, sign another, follow a redirect, take the body, stop, or repeat forever. */
 type Step = "again" | "anew" | "follow" | "take" | "stop" | "forever";
 
 /** Facts that a buyer may have learned before. */
 type Memory = { asked: Terms; payer: string; sawPending: boolean; hadGoods: boolean };
 
 export type Buyer = {
-  /** Its mistake, in the guide's words. */
+  /** Its mistake, in the words of the guide. */
   fault: string;
   /** The case that finds it. */
   foundBy: string;
-  /** The offer that it pays; by default what it may pay. */
+  /** The offer that it pays; by default one that it may pay. */
   choose?(offers: readonly Terms[], allowed: (terms: Terms) => boolean, maximum: bigint): Terms | undefined;
   validSeconds?: number;
   /** True if all its runs for a URL make the same payment. */
   isPredictable?: boolean;
-  /** How long it waits for an answer. */
+  /** How long it waits for a response. */
   patienceMs?: number;
   /** Its steps that differ from a careful buyer's. */
   step?(attempt: Attempt, memory: Memory): Step | undefined;
-  /** True if it repeats its request for ever when it cannot read the 402. */
+  /** True if it repeats its request forever when it cannot read the 402. */
   asksForever?: boolean;
 };
 
@@ -237,17 +237,17 @@ export const wrongBuyers: readonly Buyer[] = [
   },
 ];
 
-/** One that does what every case calls good. */
+/** A buyer that does what every case calls good. */
 export const carefulBuyer: Buyer = { fault: "none", foundBy: "none" };
 
-/** How many seconds ago payments became valid when they are signed. */
+/** How many seconds before signing the payments became valid. */
 const validBeforeNow = 60;
 
-/** How often it pays, with the same payment or another, without a good answer; and while it is pending. */
+/** How often it pays, with the same payment or another, without success; and while the payment is pending. */
 const mostAttempts = 4;
 const mostPendingAttempts = 60;
 
-/** Runs a buyer as a command is run: with the variables of one, until it has ended or is ended. */
+/** Runs a buyer like a command, with a command's variables, until it ends or is ended. */
 export function startBuyer(buyer: Buyer, onDecision: OnDecision<Buyer>) {
   const decide = decisionsOf(buyer, onDecision);
   const predictable = new Map<string, Promise<Record<string, string>>>();
@@ -259,7 +259,7 @@ export function startBuyer(buyer: Buyer, onDecision: OnDecision<Buyer>) {
     });
 }
 
-/** Runs a function as though it were a command, which fails if that returns false or throws. */
+/** Runs a function as if it were a command, which fails if the function returns false or throws. */
 export function runAsCommand(
   run: (print: (text: string) => void, signal: AbortSignal) => Promise<boolean>,
 ): RunningCommand {
@@ -409,7 +409,7 @@ async function attempt(
   };
 }
 
-/** How long the connection of a good answer is watched. */
+/** How long the connection of a good response is watched. */
 const afterwardsMs = 400;
 
 function receiptIn(text: string | null): Attempt["receipt"] {

@@ -14,27 +14,27 @@ import { membersOf } from "../../../src/util/json.ts";
 import { runAsCommand } from "./wrong-buyers.ts";
 
 /*
- * Buyers for `judge client` that keep channels, and run in the process of the test: one that is careful, and others that are like
- * it but for one fault each.
+ * Buyers for `judge client` that keep channels and run in the test's process: a careful one, and others that differ
+ * from it by one fault each.
  */
 
 export type ChannelBuyer = {
-  /** Its mistake, in the guide's words. */
+  /** Its mistake, in the words of the guide. */
   fault: string;
   /** The case that finds it. */
   foundBy: string;
-  /** The voucher's ceiling; by default what was charged before and the price. */
+  /** The voucher's ceiling; by default the previous charges plus the price. */
   ceiling?(purchase: { due: bigint; most: bigint }): bigint;
   /** The amount of a deposit; by default the limit. */
   deposit?(most: bigint): bigint;
   depositsAlways?: boolean;
-  /** True if it knows of its channel what it has deposited itself, and no more. */
+  /** True if it knows nothing about its channel but its own deposits. */
   isBlind?: boolean;
-  /** What a receipt says that its total is now; by default the total and chargedAmount, if that is not above the price. */
+  /** Its total after a receipt; by default increased by chargedAmount, unless that is above the price. */
   total?(receipt: { charged: bigint; said: bigint; state: bigint; price: bigint }): bigint;
-  /** True if it believes this 402; by default if its own voucher proves the charge. */
+  /** True if it believes a 402; by default if its own voucher proves the charge. */
   believes?(correction: { charged: bigint; signed: bigint; isOwn: boolean }): boolean;
-  /** True if it signs another deposit when it is asked again. */
+  /** True if it signs another deposit when payment is requested again. */
   signsAnew?: boolean;
 };
 
@@ -92,7 +92,7 @@ const number = (members: unknown, name: string) => BigInt(String(membersOf(membe
 
 const mostAttempts = 3;
 
-/** Runs a buyer as a command is run, with the variables of one. */
+/** Runs a buyer like a command, with a command's variables. */
 export const startChannelBuyer = (buyer: ChannelBuyer) => async (env: Readonly<Record<string, string>>) =>
   runAsCommand(async (print) => {
     const { X402_URL = "", X402_RPC_URL = "", X402_MAX_AMOUNT = "0", X402_PURCHASES = "1" } = env;
@@ -143,7 +143,7 @@ export const startChannelBuyer = (buyer: ChannelBuyer) => async (env: Readonly<R
       return undefined;
     }
 
-    /** What a 402 says that was charged; undefined if that is not believed. */
+    /** The charges according to a 402; undefined if it is not believed. */
     function provenBy(answer: Response, digestOf: (max: bigint) => Hex): bigint | undefined {
       const { accepts } = membersOf(decodeHeader(answer.headers.get("PAYMENT-REQUIRED") ?? ""));
       const { extra } = membersOf(Array.isArray(accepts) ? accepts[0] : undefined);

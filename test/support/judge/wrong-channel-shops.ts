@@ -13,31 +13,31 @@ import type { Hex } from "../../../src/protocol/hex.ts";
 import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
 
 /*
- * Shops for `judge shop` that sell on channels, and run in the process of the test: one that is good, and others that are like it
- * but for one fault each.
+ * Shops for `judge shop` that sell on channels and run in the test's process: a good one, and others that differ from
+ * it by one fault each.
  */
 
 type Purchase = { max: bigint; charged: bigint; balance: bigint; price: bigint; hasDeposit: boolean };
 
 export type ChannelShop = {
-  /** Its mistake, in the guide's words. */
+  /** Its mistake, in the words of the guide. */
   fault: string;
   /** The case that finds it. */
   foundBy: string;
-  /** What it charges; by default the price. */
+  /** The amount that it charges; by default the price. */
   amount?(price: bigint): bigint;
-  /** What its receipts say instead of the truth. */
+  /** Values that replace the true ones in its receipts. */
   says?(price: bigint, total: bigint): { charged?: bigint; total?: bigint };
   hasNoReceipts?: boolean;
-  /** True if it claims what its vouchers allow. */
+  /** True if it claims as much as its vouchers allow. */
   claimsAll?: boolean;
-  /** Purchases that it serves without a look at anything else. */
+  /** Purchases that it serves without any check. */
   serves?(purchase: Purchase): boolean;
   /** True if it submits no deposits. */
   keepsDeposits?: boolean;
-  /** A reason of its facilitator to which it pays no heed. */
+  /** A refusal of its facilitator that it ignores. */
   ignores?: string;
-  /** What a restart does to it. */
+  /** The effect of a restart. */
   restarted?: "forgets" | "refuses";
   /** True if it claims nothing from a channel whose payer withdraws. */
   skipsWithdrawals?: boolean;
@@ -86,7 +86,7 @@ export const wrongChannelShops: readonly ChannelShop[] = [
 
 const claimEveryMs = 1_000;
 
-/** Opens a shop that uses the facilitator of a scene. */
+/** Opens a shop that uses a scene's facilitator. */
 export async function openChannelShop(shop: ChannelShop, scene: Scene, way: string) {
   const { facilitatorUrl, apiKey, rpcUrl, network } = scene;
   const price = scene.offer.amount;

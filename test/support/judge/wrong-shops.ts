@@ -7,72 +7,72 @@ import { closeAtOnce, listenOnLoopback } from "../../../src/util/node-http.ts";
 import { decisionsOf, type OnDecision } from "./decisions.ts";
 
 /*
- * Shops for `judge shop` that run in the process of the test: one that is good, and others that are like it but for one fault
- * each. They speak protocol version 1, but for those whose fault is about what only payments of version 2 say.
+ * Shops for `judge shop` that run in the test's process: a good one, and others that differ from it by one fault each.
+ * They speak protocol version 1, except for those whose fault involves data that only version 2 payments contain.
  */
 
-/** An answer of the facilitator; `status` is 0 where none came. */
+/** A response of the facilitator; `status` is 0 if there was none. */
 type Said = { status: number; body: unknown };
 
 type Payment = {
   key: string;
-  /** The same, whatever it is sent for. */
+  /** The payment header, the same for every resource. */
   header: string;
   value: bigint;
   price: bigint;
-  /** The resource that it names, in version 2. */
+  /** The resource named in the payment; version 2 only. */
   resource: string;
 };
 
 /** The memory of a shop. */
 type Memory = {
-  /** Receipts of what was settled and not delivered, by payment and URL. */
+  /** The receipts of settled but undelivered payments, by payment and URL. */
   owed: Map<string, string>;
   /** Deliveries, by payment and URL, and by payment alone. */
   delivered: Set<string>;
-  /** Settlements under way. */
+  /** Settlements in progress. */
   underWay: Map<string, Promise<boolean>>;
-  /** Payments that are never looked at again. */
+  /** Payments that are never considered again. */
   closed: Set<string>;
 };
 
 export type WrongShop = {
-  /** Its mistake, in the guide's words. */
+  /** Its mistake, in the words of the guide. */
   fault: string;
   /** The cases that find it. */
   foundBy: readonly string[];
   /** The version that it speaks; 1 by default. */
   x402Version?: X402Version;
-  /** True if it serves without looking at a payment. */
+  /** True if it serves without checking a payment. */
   isFree?(request: { method: string; url: string; isPaid: boolean }, memory: Memory): boolean;
   /** True if it serves for a payment without settling it. */
   serves?(payment: Payment, memory: Memory): boolean;
-  /** The amount that it asks of the facilitator. */
+  /** The amount that it requests from the facilitator. */
   due?(payment: Payment): bigint;
-  /** True if it serves whatever the facilitator says of a payment. */
+  /** True if it serves whatever the facilitator says about a payment. */
   servesDespite?(verified: Said, settled: Said | undefined, payment: Payment, memory: Memory): boolean;
-  /** True if it serves nothing for what it has settled. */
+  /** True if it serves nothing for a settled payment. */
   withholds?(payment: Payment): boolean;
-  /** True if it never looks at the payment again. */
+  /** True if it never considers the payment again. */
   closes?(verified: Said, settled: Said | undefined): boolean;
-  /** True if it shares what becomes of a payment with requests that bring it meanwhile. */
+  /** Set if it also serves requests that bring a payment while that is being settled. */
   shares?: "same thing" | "other thing";
   /** How long it waits for the facilitator to settle. */
   patienceMs?: number;
-  /** True if it settles once it has served. */
+  /** True if it settles after it has served. */
   isLate?: boolean;
-  /** True if it forgets those who were gone when it had settled. */
+  /** True if it forgets buyers whose connection was gone when it had settled. */
   forgetsGone?: boolean;
   hasNoReceipts?: boolean;
-  /** True if it never answers a payment once it was verified. */
+  /** True if it never answers once a payment was verified. */
   isMute?: boolean;
-  /** Takes a POST at the path of what it sells, for nothing. */
+  /** True if it accepts a POST to its resource's path for free. */
   takesPosts?: boolean;
-  /** Answers a paid request with a redirect to a link that gives the goods once. */
+  /** True if it answers a paid request with a redirect to a link that returns the goods once. */
   hasLinks?: boolean;
-  /** Offers the same price in another token, before its own or in its place. */
+  /** Offers the same price in another token, before its own or instead of it. */
   offersOtherToken?: "first" | "alone";
-  /** Its answer to what it cannot read, and to payments of the other version, where that is no 402. */
+  /** The payments that it answers with a 500 instead of a 402. */
   failsOn?: "unreadable" | "other version";
 };
 
@@ -89,17 +89,17 @@ const takesForWarning = (reason: RegExp): Pick<WrongShop, "servesDespite"> => ({
 export const goodShop: WrongShop = { fault: "nothing", foundBy: [] };
 export const goodShopV2: WrongShop = { ...goodShop, x402Version: 2 };
 
-/** Good ones that do what could be mistaken for a fault. */
+/** Good shops whose behavior could be mistaken for a fault. */
 export const unusualShops: readonly WrongShop[] = [
   { ...goodShop, fault: "takes a POST for nothing", takesPosts: true },
   { ...goodShop, fault: "sells by links that lead to the goods once", hasLinks: true },
   { ...goodShop, fault: "offers another token first", offersOtherToken: "first" },
 ];
 
-/** One that settles once it has served: good where nothing goes wrong. */
+/** A shop that settles after it has served; good if nothing goes wrong. */
 export const lateShop: WrongShop = { fault: "serves before it settles", foundBy: [], isLate: true };
 
-/** One that never answers a payment that is good. */
+/** A shop that never answers a good payment. */
 export const muteShop: WrongShop = { fault: "never answers", foundBy: [], isMute: true };
 
 export const wrongShops: readonly WrongShop[] = [
@@ -160,7 +160,7 @@ export const wrongShops: readonly WrongShop[] = [
   },
   {
     fault: "ignores a wrong signature",
-    // In version 1 a payment does not name its token: signed for another one, its signature is wrong.
+    // In version 1 a payment does not name its token, so one signed for another token has a wrong signature.
     foundBy: ["wrong-signature", "other-asset"],
     ...takesForWarning(/payload_signature/),
   },
@@ -346,7 +346,7 @@ export async function openWrongShop(
     resolve(sold);
   }
 
-  /** Settles and serves; says whether it has. */
+  /** Settles and serves; returns true if it has served. */
   async function sell(response: ServerResponse, payment: Payment, paymentPayload: unknown): Promise<boolean> {
     const amount = decide((one) => one.due?.(payment) ?? payment.price);
     const body = {

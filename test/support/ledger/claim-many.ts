@@ -1,7 +1,7 @@
 import { openDatabase } from "../../../src/ledger/database/open-database.ts";
 import { createTestLedger, paymentOf } from "./test-ledger.ts";
 
-// A process of its own: node claim-many.ts DATABASE_URL INSTANCE_ID PAYMENTS BALANCE [PREFIX]
+// A separate process: node claim-many.ts DATABASE_URL INSTANCE_ID PAYMENTS BALANCE [PREFIX]
 
 const [url = "", instanceId = "", payments, balance, prefix = ""] = process.argv.slice(2);
 

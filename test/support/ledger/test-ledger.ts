@@ -26,10 +26,10 @@ export const hours = 60 * 60 * seconds;
 export const addressOf = (number: number): Address => `0x${uintWord(BigInt(number)).slice(24)}`;
 export const hashOf = (name: string | number): Hex => keccak256Text(String(name));
 
-/** The window of an authorization that is valid from the beginning, and before a time in unix seconds. */
+/** The window of an authorization that is valid from the beginning until before a time in Unix seconds. */
 export const until = (validBefore: bigint) => ({ first: 1n, last: validBefore - 1n });
 
-/** A payment of payer 1 out of a balance of 100, read at block 50, unless said otherwise. */
+/** A payment, by default by payer 1 from a balance of 100, read at block 50. */
 export function paymentOf(
   nonce: string | number,
   changes: Partial<Omit<ClaimRequest, "payer">> & { payer?: number } = {},
@@ -62,7 +62,7 @@ export function paymentOf(
   };
 }
 
-/** Pretends to sign: the hash is made of operator, chain and txNonce, so the ledger refuses a txNonce that is used twice. */
+/** Pretends to sign: the hash depends only on the txNonce, so the ledger refuses a txNonce that is used twice. */
 export async function signAsIf(txNonce: number): Promise<SignedAttempt> {
   return {
     hash: hashOf(`transaction ${txNonce}`),
@@ -75,7 +75,7 @@ export async function signAsIf(txNonce: number): Promise<SignedAttempt> {
 export type TestLedger = ReturnType<typeof createTestLedger>;
 export type TestClock = ReturnType<typeof createClock>;
 
-/** A new ledger whose operator is introduced at a txNonce, its database and its clock. */
+/** A new ledger whose operator is introduced at a txNonce, with its database and clock. */
 export async function openTestLedger(database: { open(): Promise<Database> }, txNonce = 0) {
   const db = await database.open();
   const clock = createClock();
@@ -84,7 +84,7 @@ export async function openTestLedger(database: { open(): Promise<Database> }, tx
   return { db, clock, ledger };
 }
 
-/** A ledger with all that its stores do in one place, and the few steps that most tests take. */
+/** A ledger with the functions of all its stores in one object, and the few steps that most tests need. */
 export function createTestLedger(
   db: Database,
   now: () => number,
@@ -102,7 +102,7 @@ export function createTestLedger(
     introduce: (txNonce = 0) => claims.introduceOperator(chainId, operator, txNonce),
     claimAll: (requests: readonly ClaimRequest[], sign: Parameters<Claims["claim"]>[2] = signAsIf) =>
       claims.claim({ ...at, maxUnmined: 1_000 }, requests, sign),
-    /** Records that the transaction with the txNonce was mined and how its settlements ended. */
+    /** Records that the transaction with this txNonce was mined, and how its settlements ended. */
     mine: (txNonce: number, conclusions: readonly Conclusion[], blockNumber = 60n, gasCost?: bigint) =>
       outcomes.conclude(
         {

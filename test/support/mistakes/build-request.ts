@@ -9,39 +9,39 @@ type Body = { x402Version?: unknown } & Record<"paymentPayload" | "paymentRequir
 type Account = ReturnType<typeof privateKeyToAccount>;
 type TypedData = Parameters<Account["signTypedData"]>[0];
 
-/** How a request differs from a good one: the shop's requirements, the payer's signature over them, and how it is sent. */
+/** How a request differs from a good one: in the shop's requirements, the payer's signature over them, or how it is sent. */
 export type RequestRow = Mistake & {
-  /** The version of the protocol; 1 by default. */
+  /** The protocol version; 1 by default. */
   version?: 1 | 2;
-  /** Members of the requirements that the shop has wrong. The payer signs what they say. */
+  /** Wrong members in the shop's requirements. The payer signs what they say. */
   shop?: Json;
-  /** Members of the EIP-712 domain that the payer has wrong; undefined for one that is left out. */
+  /** Wrong members in the payer's EIP-712 domain; undefined removes one. */
   domain?: Json;
-  /** Who signs in the payer's place. */
+  /** The account that signs instead of the payer. */
   signer?: keyof typeof testPayers;
-  /** Members of the authorization that are signed otherwise than the requirements ask. */
+  /** Members of the authorization that are signed differently from the requirements. */
   signs?: Json;
   /** How the payer signs, if not as typed data. */
   sign?: (account: Account, typed: TypedData) => Promise<string>;
-  /** Members of the authorization that are sent otherwise than they were signed. */
+  /** Members of the authorization that are sent differently from how they were signed. */
   sends?: Json;
   /** Changes the finished body. */
   edit?: (body: Body) => unknown;
   /** Writes the body, if not as JSON. */
   write?: (body: Body) => string;
-  /** What is sent as Authorization; undefined for no such header. */
+  /** The value of the Authorization header; undefined for no such header. */
   key?: { header: string | undefined } | ((good: string) => string);
   method?: string;
   path?: string;
   type?: string;
-  /** What `explain` of the shop's own 402 begins with, where the shop is at fault. */
+  /** The beginning of what `explain` says about the shop's own 402, if the shop is at fault. */
   challenge?: RegExp;
 };
 
 /** A request, with its body as JSON. */
 export type WrongRequest = { path: string; method: string; headers: Record<string, string>; body: string };
 
-/** The part of the description of `up` or `mock` that requests are built for. */
+/** The part of a description of `up` or `mock` that requests are built for. */
 type Facilitator = {
   networks: Readonly<Record<string, Pick<HarnessDescription["networks"][string], "asset" | "payTo">>>;
   organization: { apiKey: string };
@@ -49,7 +49,7 @@ type Facilitator = {
 
 const member = (name: string, type: string) => ({ name, type });
 
-/** The request of a client with a mistake, and the 402 that its shop answers with. */
+/** The request of a client with a mistake, and its shop's 402. */
 export async function buildRequest(
   row: Omit<RequestRow, keyof Mistake>,
   { networks: running, organization }: Facilitator,

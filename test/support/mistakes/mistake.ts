@@ -1,15 +1,15 @@
-/** Where a user reads about a mistake. */
+/** The place where a user reads about a mistake. */
 export type Door = "answer" | "up" | "why" | "why --json" | "explain" | "studio" | "buy" | "check";
 
-/** Words that must occur at each door where a mistake is met, and words that would lead astray. */
+/** Patterns that must match everywhere the mistake is reported, and ones that would mislead. */
 export type Mistake = {
-  /** What is wrong, with what was found. */
+  /** What is wrong, with the value that was found. */
   cause: readonly RegExp[];
   /** What to do. */
   change: readonly RegExp[];
   never?: RegExp;
-  /** What the answer of the protocol names, where that is the place and the rule alone. */
+  /** What the protocol's response names, if that is only the place and the rule. */
   answer?: readonly RegExp[];
-  /** Doors that leave out what is only worth a look. */
+  /** Places that do not report it, because it is only worth a look. */
   silent?: readonly Door[];
 };

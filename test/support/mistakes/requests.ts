@@ -2,7 +2,7 @@ import { testPayers } from "../../../src/payer/test-payers.ts";
 import { networks } from "../../../src/protocol/networks.ts";
 import type { RequestRow } from "./build-request.ts";
 
-/* Mistakes in what is signed, in the terms, and in how the facilitator is asked: each refused by the facilitator itself. */
+/* Mistakes in what is signed, in the terms, and in requests to the facilitator, each refused by the facilitator itself. */
 
 const { usdc } = networks.base;
 const otherKey = /sign with the key of/i;

@@ -1,9 +1,9 @@
 import type { Mistake } from "./mistake.ts";
 
-/* Mistakes in how the parts are set up, met in a command's answer or in the error of a client, which `explain` is given. */
+/* Mistakes in the setup, which show in a command's output, or in a client's error that `explain` is given. */
 
 export type SetupRow = Mistake & {
-  /** The commands that meet it. `at`: the facilitator's origin; `shop`: what a shop sells. */
+  /** The commands that meet the mistake. `at`: the facilitator's origin; `shop`: the URL of a shop's resource. */
   commands: (at: string, shop: string) => readonly (readonly string[])[];
   variables?: Readonly<Record<string, string>>;
 };

@@ -11,9 +11,9 @@ type Header = { name: string; value: string };
 export type ShopRow = Mistake & {
   /** How the shop differs from a good one. */
   shop?: StubShop;
-  /** Sends a payment for the shop's offer, as this header; without it the shop is asked and not paid. */
+  /** Turns a good payment header into the one that is sent; without it, the shop is requested but not paid. */
   pays?: (good: Header) => Header;
-  /** The commands that name it besides `why`; `explain` by default. */
+  /** The commands that report it besides `why`; `explain` by default. */
   doors?: readonly Extract<Door, "explain" | "check" | "buy">[];
 };
 
@@ -23,7 +23,7 @@ const pages = { "Access-Control-Allow-Origin": "*", "Access-Control-Allow-Header
 const { usdc } = networks.base;
 const isPaid = ({ headers }: Parameters<NonNullable<StubShop["instead"]>>[0]) =>
   headers["payment-signature"] !== undefined;
-/** Offers a minute to whoever asks, and five to whoever pays. */
+/** Offers a minute to unpaid requests, and five minutes to paid ones. */
 let timeout = 60;
 
 export const shops: Readonly<Record<string, ShopRow>> = {

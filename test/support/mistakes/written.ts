@@ -13,7 +13,7 @@ const base64 = (text: string) => Buffer.from(text).toString("base64");
 const digits = /\bdecimal digits\b/;
 const address = /must be an address: 0x and 40 hexadecimal digits/;
 
-/** A price that is written otherwise than as digits. */
+/** A price that is not written as digits. */
 const price = (written: unknown, cause: RegExp): RequestRow => ({
   shop: { maxAmountRequired: written },
   signs: { value: "10000" },
@@ -236,7 +236,7 @@ export const written: Readonly<Record<string, RequestRow>> = {
   "encodes the header twice and passes it on": {
     write: (body) =>
       JSON.stringify({ ...body, paymentPayload: base64(base64(JSON.stringify(body.paymentPayload))) }),
-    // Where the service has seen it, what may be a secret is masked, and cannot be decoded any more.
+    // Possible secrets in a body that the service has seen are masked, and can no longer be decoded.
     cause: [/twice|without decoding it|Decode it first/],
     change: [/once|JSON\.parse\(Buffer/],
     answer: [/paymentPayload must be an object/],

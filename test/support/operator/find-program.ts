@@ -1,10 +1,10 @@
 import { accessSync, constants, globSync, realpathSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-/** Where packages put servers, which are not on everybody's PATH. */
+/** Folders for servers from packages, which are not on everyone's PATH. */
 const packageFolders = ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"];
 
-/** The path of a program of this machine, with links followed; undefined where it is not installed. */
+/** The path of a program on this machine, with links followed; undefined if it is not installed. */
 export function findProgram(name: string): string | undefined {
   const onPath = (process.env.PATH ?? "").split(delimiter).filter(Boolean);
   const newestFirst = globSync("/usr/lib/postgresql/*/bin").sort().reverse();

@@ -7,14 +7,14 @@ import { findFreePort } from "../postgres.ts";
 import { findProgram } from "./find-program.ts";
 import { startProgram } from "./programs.ts";
 
-/** The proxy in front of the instances, which callers reach. */
+/** The proxy in front of the instances, which callers use. */
 export type Front = { origin: string; program: string; stop(): Promise<void> };
 
 /**
- * Starts HAProxy as production/haproxy.cfg sets it up, which also names the instance in each answer; without `installed`, or where
- * the machine has none, the balancer of the tests.
+ * Starts HAProxy with the configuration in production/haproxy.cfg, plus a header that names the instance in each
+ * response. Without `installed`, or if the machine has no HAProxy, starts the tests' own balancer.
  *
- * @param ports of the instances
+ * @param ports the ports of the instances
  */
 export async function startFront(
   folder: string,

@@ -4,28 +4,28 @@ import type { Watchdog } from "../../../src/util/watchdog.ts";
 import { type RunningCommand, startCommand, type Variables } from "../serve/command.ts";
 import type { Kill } from "./judge-payments.ts";
 
-/** How long an instance may take until it is ready, in milliseconds. */
+/** How long an instance may take to become ready, in milliseconds. */
 const readyMs = 60_000;
 
 /** Several `x402-kit serve`, each on its own port. */
 export type Instances = {
   readonly count: number;
-  /** Ends one: as an operator does, which lets it finish what it does, or without any warning. */
+  /** Ends an instance: as an operator does, which lets it finish its work, or without warning. */
   end(index: number, signal: "SIGTERM" | "SIGKILL"): Promise<void>;
-  /** Starts one that has ended. Resolves when it is ready. */
+  /** Starts an instance that has ended. Resolves when it is ready. */
   start(index: number): Promise<void>;
-  /** Stands still, with all its connections open, until the returned function is called. */
+  /** Freezes an instance, with all its connections open, until the returned function is called. */
   freeze(index: number): () => void;
   /** Resolves when all are ready. */
   allReady(): Promise<void>;
-  /** Each end without warning so far. */
+  /** Every end without warning so far. */
   readonly kills: readonly Kill[];
   /** The last output of instances that ended by themselves. */
   readonly deaths: readonly string[];
   stop(): Promise<void>;
 };
 
-/** @param variables of each instance, its `PORT` among them */
+/** @param variables the variables of each instance, including its `PORT` */
 export async function startInstances(
   variables: readonly Variables[],
   watchdog: Watchdog,

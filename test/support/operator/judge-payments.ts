@@ -1,13 +1,13 @@
 import { type Address, type Hex, sameAddress } from "../../../src/protocol/hex.ts";
 import type { Transfer } from "../transfers.ts";
 
-/** A success that a caller was given. */
+/** A success that a caller received. */
 export type Success = {
-  /** "" where it named none. */
+  /** "" if it named none. */
   transaction: Hex | "";
-  /** Which instance gave it; undefined where that is not known. */
+  /** The instance that sent it; undefined if unknown. */
   instance: string | undefined;
-  /** When its caller had it, in milliseconds, on the clock of {@link Kill}. */
+  /** When its caller received it, in milliseconds, on the same clock as {@link Kill}. */
   at: number;
 };
 
@@ -15,35 +15,35 @@ export type Success = {
 export type Kill = { instance: string; at: number };
 
 /**
- * How long after a success its instance must have been killed, at most, for a second success to be one that was handed over
- * again: what was delivered is recorded after the answer, in less time than this.
+ * The longest time between a success and the kill of its instance that excuses a second success: a delivery is recorded
+ * after the response, in less time than this.
  */
 const recordMs = 1_000;
 
-/** A caller may read an answer this much later than its instance died, and no instance answers so soon after its death. */
+/** A caller may read a response this much later than its instance died, and no instance answers this soon after its death. */
 const shortestAbsenceMs = 500;
 
-/** A payment, and what those who sent it were answered. */
+/** A payment, and the responses to those who sent it. */
 export type AnsweredPayment = {
   payer: Address;
   /**
-   * The amount to move, in the asset's smallest unit. No other payment of the payer has the same one, so that its transfer is
-   * known by it, except 0, of which nothing is moved.
+   * The amount to move, in the asset's smallest unit. It identifies the transfer, since no other payment of the payer
+   * has the same amount; except 0, which moves nothing.
    */
   value: bigint;
-  /** True if it goes straight to its recipient, not through the facilitator contract. */
+  /** True if it goes directly to its recipient, not through the facilitator contract. */
   straight: boolean;
-  /** Of the organization that is paid. */
+  /** The wallet of the organization that is paid. */
   recipient: Address;
-  /** Each success; the repeat of a success under its `Idempotency-Key` is none of its own. */
+  /** Every success; a repeated success under the same `Idempotency-Key` does not count again. */
   successes: readonly Success[];
-  /** The text of each answer that the payment has failed. */
+  /** The text of every response that says the payment failed. */
   refusals: readonly string[];
-  /** True if the answer was that it was settled before: the success got lost on its way. */
+  /** True if the response was that it was settled before: the success was lost on its way. */
   saidToBeSettled: boolean;
 };
 
-/** The faults, a line for each payment. */
+/** The faults, one line per payment. */
 export type Verdict = {
   lost: string[];
   twice: string[];
@@ -53,19 +53,21 @@ export type Verdict = {
 };
 
 /**
- * Compares what was answered with the transfers of the token, and with nothing else: neither with the service's own
- * events nor with its ledger. A payment through the contract is made where its payer's transfer to the facilitator contract and
- * the transfer from there to its recipient are in one transaction; the latter may be for several payments. One that goes
- * straight is made by its payer's transfer to its recipient. Payers do nothing else with the token.
+ * Compares the responses with the token's transfers, and with nothing else: not with the service's own events or its
+ * ledger. A payment through the contract is made if its payer's transfer to the facilitator contract and the transfer
+ * from there to its recipient are in one transaction; the latter may cover several payments. A direct payment is made
+ * by its payer's transfer to its recipient. Payers do nothing else with the token.
  *
- * - `lost`: answered as paid, or taken from the payer, and the recipient has nothing;
- * - `twice`: transferred more than once, more than one success, or more or something else taken of a payer than was asked for;
- * - `handedOverAgain`: more than one success, and right after each but the last its instance was killed: before it had
- *   recorded that it was handed over, which docs/decisions/0016-delivery.md allows. Nothing is paid twice, and no other cause
+ * - `lost`: answered as paid, or taken from the payer, but the recipient got nothing;
+ * - `twice`: transferred more than once, more than one success, or more or something else taken from a payer than
+ *   requested;
+ * - `handedOverAgain`: more than one success, where the instance of each but the last was killed right after it, before
+ *   it had recorded the delivery, which docs/decisions/0016-delivery.md allows. Nothing is paid twice, and no other cause
  *   counts;
- * - `wrong`: answered as failed. All payments are good, so that none may be; worst, of course, where it was transferred.
- *   Or a success that names a transaction which has not paid, unless that is one of `replaced`, whose blocks vanished after
- *   they had been there: another one may then have to pay (docs/decisions/0035-two-endpoints.md#reorganizations-deeper-than-confirmations);
+ * - `wrong`: answered as failed, although all payments are good; worst if it was transferred. Or a success that names a
+ *   transaction which has not paid, unless that is in `replaced`, whose blocks vanished after they had been there:
+ *   another transaction may then have to pay
+ *   (docs/decisions/0035-two-endpoints.md#reorganizations-deeper-than-confirmations);
  * - `undecided`: never answered, whether transferred or not.
  */
 export function judgePayments(
@@ -83,7 +85,7 @@ export function judgePayments(
   const payers = new Set(payments.map(({ payer }) => lower(payer)));
   /** The transactions that took each payment from its payer. */
   const takenIn = new Map<AnsweredPayment, Hex[]>();
-  /** The amount that each recipient is due in a transaction, less what it got. */
+  /** The amount that each recipient is due in a transaction, minus what it got. */
   const missing = new Map<string, bigint>();
   const paidFor = (transaction: Hex, recipient: Address) => `${transaction} to ${lower(recipient)}`;
   const change = (key: string, by: bigint) => missing.set(key, (missing.get(key) ?? 0n) + by);
@@ -146,7 +148,7 @@ export function judgePayments(
   return verdict;
 }
 
-/** Returns true if all successes but the last were given right before their instances were killed. */
+/** Returns true if all successes but the last were sent right before their instances were killed. */
 function endedByKills(successes: readonly Success[], kills: readonly Kill[]): boolean {
   const inOrder = successes.toSorted((a, b) => a.at - b.at);
   return inOrder.slice(0, -1).every((success) =>

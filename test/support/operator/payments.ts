@@ -15,16 +15,16 @@ import type { AnsweredPayment, Success } from "./judge-payments.ts";
 /** An organization of the operator. */
 export type Customer = { key: string; recipient: Address };
 
-/** A payment under way. */
+/** A payment in progress. */
 export type Payment = {
   body: Body;
   customer: Customer;
-  /** The `Idempotency-Key` that it is sent with, if with one. */
+  /** The `Idempotency-Key` that it is sent with; undefined if none. */
   idempotencyKey: string | undefined;
-  /** How many send it at the same time. */
+  /** How many callers send it at the same time. */
   callers: number;
   answered: AnsweredPayment & { successes: Success[]; refusals: string[] };
-  /** When its last caller had an answer, on the clock of `performance.now()`; undefined until then. */
+  /** When its last caller got a final response, on the clock of `performance.now()`; undefined until then. */
   decidedAt: number | undefined;
 };
 
@@ -35,16 +35,16 @@ const payers: readonly [string, ...string[]] = ["smartWallet", "delegated", ...p
 const testPayers: ReadonlySet<string> = new Set<TestPayerName>(["smartWallet", "delegated"]);
 const isTestPayer = (name: string): name is TestPayerName => testPayers.has(name);
 
-/** A payer who was never here, and the way in which it will pay. */
+/** A new payer, and the way in which it will pay. */
 export type NewPayer = { way: Way; payer: Payer };
 
-/** So many pay for the first time in a run: one in six payments, until there are no more. */
+/** The number of payers who pay for the first time in a run: one in six payments, until none are left. */
 const newPayerCount = 200;
 
 /**
- * Gives the payers that are not the harness's something to pay with, and has those approve Permit2 that pay again and again.
+ * Funds the payers that are not the harness's, and approves Permit2 for those that pay repeatedly.
  *
- * @returns the others
+ * @returns the new payers
  */
 export async function fundPayers(chain: HarnessChain): Promise<NewPayer[]> {
   for (const name of plainPayers) {
@@ -60,7 +60,7 @@ export async function fundPayers(chain: HarnessChain): Promise<NewPayer[]> {
   return first;
 }
 
-/** Signs a payment by any payer to any of the customers, of this value, in any way, and of either version where it has both. */
+/** Signs a payment of this value: a random payer, customer and way, and a random version if the way exists in both. */
 export async function signRandomPayment(
   random: Random,
   {
@@ -73,7 +73,7 @@ export async function signRandomPayment(
     chain: HarnessChain;
     contract: Address;
     customers: readonly [Customer, ...Customer[]];
-    /** Those who have not paid yet. */
+    /** The payers who have not paid yet. */
     newPayers: NewPayer[];
     value: bigint;
   },
@@ -103,14 +103,14 @@ export async function signRandomPayment(
   };
 }
 
-/** How long a caller waits before it asks again where it is not told, in milliseconds; doubles each time. */
+/** How long a caller waits before it asks again if the response does not say, in milliseconds; doubles each time. */
 const firstPauseMs = 300;
 const longestPauseMs = 2_000;
 
 /**
- * Sends a payment until it is decided, as each of its callers does by itself, and notes what they are answered.
+ * Sends a payment until it is decided, separately for each of its callers, and records the responses.
  *
- * @param isOver whether nobody waits any more
+ * @param isOver returns true if nobody waits any more
  */
 export async function pay(payment: Payment, origin: string, isOver: () => boolean): Promise<void> {
   await Promise.all(Array.from({ length: payment.callers }, () => payOnce(payment, origin, isOver)));
@@ -125,7 +125,7 @@ async function payOnce(payment: Payment, origin: string, isOver: () => boolean):
   };
   let pauseMs = firstPauseMs;
   while (!isOver()) {
-    // A balancer's own answer is not JSON.
+    // A balancer's own response is not JSON.
     const answer = await requestJson(`${origin}/v1/settle`, { method: "POST", headers, body }).catch(
       () => undefined,
     );

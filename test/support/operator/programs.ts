@@ -7,10 +7,10 @@ import type { Watchdog } from "../../../src/util/watchdog.ts";
 /** How long a program may take until it accepts connections, in milliseconds. */
 const startMs = 20_000;
 
-/** A server of this machine that runs. */
+/** A running server on this machine. */
 export type Program = { stop(): Promise<void> };
 
-/** Starts a server, and resolves when it accepts connections. It ends with this process at the latest. */
+/** Starts a server; resolves when it accepts connections. It ends with this process at the latest. */
 export async function startProgram(
   { file, args, port, watchdog }: { file: string; args: readonly string[]; port: number; watchdog: Watchdog },
   user?: { uid: number; gid: number },

@@ -6,34 +6,34 @@ import { type Payment, pay, signRandomPayment } from "./payments.ts";
 import type { OperatorStage } from "./stage.ts";
 import type { Trouble } from "./troubles.ts";
 
-/** How a kind of trouble is tried. */
+/** How to test a kind of trouble. */
 export type Plan = {
-  /** How many payments are made, and how many of them begin in a second. */
+  /** How many payments are made, and how many of them begin per second. */
   payments: number;
   perSecond: number;
   /** How long after the end of the last trouble the last payment may be decided, in milliseconds. */
   boundMs: number;
   seed: number;
-  /** The value of the first payment; the next one has one more, and so on. */
+  /** The amount of the first payment; each later one pays one more. */
   firstValue: bigint;
 };
 
 export type TroubleResult = {
   payments: readonly Payment[];
-  /** How often the trouble came. */
+  /** How often the trouble occurred. */
   troubles: number;
   verdict: Verdict;
-  /** From the end of the last trouble to the last decision; undefined where a payment was never decided. */
+  /** The time from the end of the last trouble to the last decision; undefined if a payment was never decided. */
   decidedMs: number | undefined;
 };
 
-/** How much longer than the bound is waited for answers, to tell what is late from what is never decided. */
+/** How much longer than the bound to wait for responses, to tell late decisions from missing ones. */
 const patienceMs = 60_000;
 
-/** More blocks than any reorganization of the table takes away. */
+/** More blocks than any reorganization in the table removes. */
 const settledBlocks = 5;
 
-/** Pays while a trouble comes and goes, and judges by the chain when all is over. */
+/** Pays while a trouble comes and goes, and judges by the chain when everything is over. */
 export async function runTrouble(stage: OperatorStage, trouble: Trouble, plan: Plan): Promise<TroubleResult> {
   const { chain, contract, customers, newPayers, instances, origin, blocks } = stage;
   const random = createRandom(plan.seed);

@@ -27,7 +27,7 @@ const customerNames = ["shop", "school", "station"] as const;
 
 /** Everything that an operator runs, and the parts of it that can be in trouble. */
 export type OperatorStage = {
-  /** Of the balancer: what callers use. */
+  /** The balancer's origin, which callers use. */
   origin: string;
   chain: HarnessChain;
   contract: Address;
@@ -35,25 +35,25 @@ export type OperatorStage = {
   newPayers: NewPayer[];
   instances: Instances;
   database: OperatorDatabase;
-  /** The fate of the statements of each instance on their way to the pooler. */
+  /** The fate of each instance's statements on their way to the pooler. */
   links: readonly { fate: Fate }[];
-  /** Each of the two endpoints. Faults of the chain are for both; `first` takes the money of one key, `second` of all. */
+  /** The two endpoints. Faults of the chain affect both; `first` can take the gas money of one key, `second` of all. */
   endpoints: { first: Faults<"base">; second: Faults<"base"> };
   blocks: Blocks;
-  /** The transactions of blocks that were replaced, so that another one may have to pay. */
+  /** The transactions in blocks that were replaced, so that another one may have to pay. */
   replaced: Set<string>;
-  /** Which programs it consists of, for people. */
+  /** The programs in use, for people. */
   programs: string;
-  /** All transfers of the token since a block, on the chain as it is now. */
+  /** All transfers of the token since a block, on the current chain. */
   transfersSince(block: number): Promise<Transfer[]>;
   stop(): Promise<void>;
 };
 
 /**
- * Starts three instances of `serve` behind a balancer, on Postgres behind a pooler, with two RPC endpoints and two operator
- * keys. All of it ends with this process, however that ends.
+ * Starts three instances of `serve` behind a balancer, on Postgres behind a pooler, with two RPC endpoints and two
+ * operator keys. All of it ends with this process, however that ends.
  *
- * @param installed whether HAProxy, PgBouncer and Postgres of this machine are used where it has them
+ * @param installed true to use HAProxy, PgBouncer and Postgres from this machine, if it has them
  */
 export async function startOperatorStage({
   installed,
@@ -117,7 +117,7 @@ export async function startOperatorStage({
     BASE_RPC_URL: `${first.url},${second.url}`,
     OPERATOR_PRIVATE_KEY: [deployed.variables.OPERATOR_PRIVATE_KEY, keyOf(secondOperator)].join(),
     DATABASE_URL: url,
-    // The local chain asks for more gas money than live ones, and thousands of payments are made.
+    // The local chain has higher gas costs than live ones, and thousands of payments are made.
     DAILY_GAS_BUDGET: "base=none",
     PAY_TO: "recipients",
     GAS_SPONSORING: "eip2612GasSponsoring",

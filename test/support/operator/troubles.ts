@@ -10,16 +10,16 @@ export type Trouble = {
   kind: string;
   /** The trouble, and how it ends. */
   happens: string;
-  /** For how long, in milliseconds: from, to. What begins and ends at once has a pause of this length after it. */
+  /** How long it lasts, in milliseconds. A trouble that ends at once is followed by a pause of this length. */
   lastsMs: readonly [from: number, to: number];
-  /** Makes it begin; the returned function ends it, and resolves when it has ended. */
+  /** Begins the trouble; the returned function ends it, and resolves when it has ended. */
   begin(stage: OperatorStage, random: Random): Promise<() => Promise<unknown>>;
 };
 
 const seconds = 1_000;
 const broadcasts = "eth_sendRawTransaction*";
 
-/** A fault that somebody sets, as a trouble: it ends when it is removed. */
+/** A fault as a trouble that ends when the fault is removed. */
 const removing =
   (set: (stage: OperatorStage, random: Random) => Promise<{ remove(): Promise<void> }>): Trouble["begin"] =>
   async (stage, random) => {
@@ -172,7 +172,7 @@ const ofTheEndpoints: readonly Trouble[] = [
   },
 ];
 
-/** A stranger's reverted transaction comes first in every block, so that its receipt is the one that is given. */
+/** A stranger's reverted transaction comes first in every block, so that its receipt is the one returned. */
 async function giveFalseFailures({ chain, endpoints }: OperatorStage): Promise<() => Promise<void>> {
   const { node, asset } = chain;
   let active = true;
@@ -285,7 +285,7 @@ async function kill(
   return () => Promise.all(indexes.map((index) => instances.start(index)));
 }
 
-/** The table of an operator's troubles. */
+/** All kinds of an operator's trouble. */
 export const troubles: readonly Trouble[] = [
   ...ofTheDatabase,
   ...ofTheEndpoints,

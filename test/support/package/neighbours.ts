@@ -4,8 +4,8 @@ import { expectTypeOf } from "vitest";
 import type { Harness, HarnessNetwork } from "../../../src/harness/index.ts";
 
 /*
- * Checks the types of the harness in a project that uses viem and has types of its own. It is compiled here, and again in
- * projects that have installed the package beside other versions of viem.
+ * Checks the types of the harness in a project that uses viem and has its own types. It is compiled here, and again in
+ * projects that have installed the package next to other versions of viem.
  */
 
 declare const harness: Harness<"base" | "polygon">;

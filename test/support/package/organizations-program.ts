@@ -1,7 +1,7 @@
 /** The pepper of the facilitator that the program works for. */
 export const pepper = "5e0f4c9ab71d38e26c5f90b3a8d4e712";
 
-/** A user's program, which administers organizations. Its argument is the database. */
+/** A user's program that administers organizations. Its argument is the database's URL. */
 export const organizationsProgram = `
 import { type KeyRecord, KitError, openOrganizations, type Organization } from "x402-facilitator-kit/organizations";
 

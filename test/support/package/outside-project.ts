@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 /*
- * Projects outside of this one that have installed the packed package. Nothing is downloaded: only the declared
- * dependencies of the package and the project are linked from here, so that an undeclared import fails.
+ * Projects outside this one that have installed the packed package. Nothing is downloaded: only the declared
+ * dependencies of the package and the project are linked from here, so an undeclared import fails.
  */
 
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
@@ -21,13 +21,13 @@ export type Manifest = Record<"name" | "version", string> & {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>;
 } & Partial<Record<(typeof dependencyFields)[number], Record<string, string>>>;
 
-/** The packages that npm installs with a package, and its peer dependencies. */
+/** The fields with the packages that npm installs along with a package. */
 const dependencyFields = ["dependencies", "optionalDependencies", "peerDependencies"] as const;
 
 /** The package as it would be published, in a separate folder. */
 export type PackedPackage = AsyncDisposable & { tarball: string; directory: string };
 
-/** Builds this package, unless it is built already, and packs it. */
+/** Builds this package if it is out of date, and packs it. */
 export async function packPackage(): Promise<PackedPackage> {
   const directory = await mkdtemp(join(tmpdir(), "x402-kit-package-"));
   await run("npm", ["run", "build", "--", "--if-changed"], { cwd: repository });
@@ -41,7 +41,7 @@ export async function packPackage(): Promise<PackedPackage> {
 }
 
 /**
- * Makes a project that has installed the tarball.
+ * Creates a project that has installed the tarball.
  *
  * @param source a folder with the project's files and its package.json; undefined for an empty project
  */

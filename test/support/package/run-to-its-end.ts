@@ -4,7 +4,7 @@ import { childEnvironment } from "../child-environment.ts";
 import { stillRunningAfter } from "../live-processes.ts";
 import { descendantsOf } from "../processes.ts";
 
-/** Runs a Node program in a project until it ends. Returns what it printed, and which of its processes still run. */
+/** Runs a Node program in a project until it ends. Returns its output, and its processes that are still running. */
 export async function runToItsEnd(
   project: string,
   args: readonly string[],

@@ -11,17 +11,17 @@ import {
 import { buildPaymentRequest, networks, signAuthorization } from "../../../src/methods/index.ts";
 
 /*
- * A client in a browser: it signs with viem and asks a facilitator that only the service worker of msw knows. Compiled
- * without the types of Node, with those of browsers.
+ * A client in a browser: it signs with viem and calls a facilitator that exists only in msw's service worker. Compiled
+ * with the types of browsers, without those of Node.
  */
 
 const baseUrl = "https://facilitator.example";
 const fixtures = createFixtures({ baseUrl, networks: ["base"] });
 
-/** One payment as the client sees it: what each call was answered, or the name of the error that it ended in. */
+/** One payment as the client sees it: the response to each call, or the name of the error that it failed with. */
 type Payment = { verify: unknown; settle: unknown; again?: unknown };
 
-/** Pays 0.01 USDC as a test payer; where nothing comes back from settle, asks again with the same payment. */
+/** Pays 0.01 USDC as a test payer. If settle gets no response, it sends the same payment again. */
 async function pay(payer: TestPayerName, scenario?: ScenarioName): Promise<Payment> {
   const account = privateKeyToAccount(testPayers[payer].privateKey);
   const { usdc: asset, chainId } = networks.base;
@@ -61,7 +61,7 @@ async function ask(operation: "verify" | "settle", body: unknown): Promise<unkno
   }
 }
 
-/** Pays, and shows a line for it. */
+/** Pays, and adds a line for it to the page. */
 async function show(payer: TestPayerName, scenario?: ScenarioName): Promise<Payment> {
   const payment = await pay(payer, scenario);
   const line = document.createElement("pre");

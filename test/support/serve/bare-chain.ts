@@ -9,7 +9,7 @@ export async function startBareChains<const N extends BuiltInNetworkName>(
   names: readonly N[],
 ): Promise<{
   nodes: Readonly<Record<N, LocalNode>>;
-  /** Nothing is mined on a chain until the returned function is called. */
+  /** Holds mining on a chain until the returned function is called. */
   hold(name: N): Promise<() => Promise<void>>;
   stop(): Promise<void>;
 }> {
@@ -17,7 +17,7 @@ export async function startBareChains<const N extends BuiltInNetworkName>(
   const nodes = await Promise.all(
     names.map(async (name) => {
       const node = await startNode({ name, chainId: networks[name].chainId, watchdog });
-      // A node of the harness does not mine by itself until it is told to.
+      // A node of the harness does not mine by itself by default.
       await node.request("evm_setAutomine", true);
       return [name, node, startHeartbeat(node, async () => void (await node.request("evm_mine")))] as const;
     }),

@@ -11,21 +11,21 @@ import type { Outcome } from "../run-here.ts";
 
 const bin = programFile("src/cli/bin.ts");
 
-/** Milliseconds to wait for a line: less than the timeout of a test. */
+/** How long to wait for a line, in milliseconds; less than a test's timeout. */
 const timeoutMs = 25_000;
 
 export type Variables = Readonly<Record<string, string>>;
 
-/** A command of `x402-kit` that runs as a process. Disposing of it ends it. */
+/** A command of `x402-kit` that runs as a process. Disposal ends it. */
 export type RunningCommand = AsyncDisposable & {
   readonly pid: number;
   readonly ended: Promise<Outcome>;
   /** Waits for a line on stderr that matches, and returns it. Throws if the command ends first. */
   logged(pattern: RegExp): Promise<string>;
-  /** The same on stdout. */
+  /** Like `logged`, on stdout. */
   printed(pattern: RegExp): Promise<string>;
   kill(signal: NodeJS.Signals): void;
-  /** The pids of the processes that it has started. */
+  /** The pids of the processes that it started. */
   descendants(): readonly number[];
 };
 
@@ -87,7 +87,7 @@ export function startCommand(args: readonly string[], variables: Variables, cwd:
   };
 }
 
-/** Runs a command until it ends, in a new directory unless one is given. */
+/** Runs a command until it ends, by default in a new directory. */
 export async function runCommand(
   args: readonly string[],
   variables: Variables,

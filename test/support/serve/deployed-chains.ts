@@ -14,10 +14,10 @@ import { makeDirectory, type Variables } from "./command.ts";
 export type DeployedChains<N extends NetworkName> = {
   chains: Readonly<Record<N, HarnessChain>>;
   contract: Address;
-  /** The variables that `serve` needs. The database has its tables. */
+  /** The variables that `serve` needs. The database is migrated. */
   variables: Variables;
   databaseUrl: string;
-  /** Deletes the directory of the database, and stops the nodes. */
+  /** Deletes the database's directory, and stops the nodes. */
   stop(): Promise<void>;
 };
 
@@ -30,7 +30,7 @@ const ether = 10n ** 18n;
 
 export async function startDeployedChains<const N extends NetworkName>(
   names: readonly [N, ...N[]],
-  /** The network file with those of the names that are not built in. */
+  /** The network file that defines those of the names that are not built in. */
   networkFile?: string,
 ): Promise<DeployedChains<N>> {
   const running = await startChains({

@@ -7,7 +7,7 @@ import type { Body } from "../service.ts";
 import { signAs } from "../sign-as.ts";
 import { type DeployedChains, pepper, startDeployedChains } from "./deployed-chains.ts";
 
-/** Base with the contract deployed, and a shop that is paid on it. */
+/** Starts base with the contract deployed, and a shop that is paid on it. */
 export async function startDeployedShop() {
   const deployed = await startDeployedChains(["base"]);
   return { deployed, chain: deployed.chains.base, key: await createShop(deployed.databaseUrl) };

@@ -11,13 +11,14 @@ import {
 } from "../../../../src/protocol/wire-values.ts";
 
 /*
- * A payment method that only tests have, of a scheme of its own: the payer approves a contract and signs (chain, payer, value,
- * end, nonce); the operator has that contract call `transferFrom`. All that it takes is in this folder.
+ * A payment method that exists only in tests, with its own scheme: the payer approves a contract and signs (chain,
+ * payer, value, start, end, nonce); the operator makes that contract call `transferFrom`. Everything it needs is in
+ * this folder.
  */
 
 export const name = "test-transfer-from";
 
-/** Where the contract stands that payers approve. */
+/** The address of the contract that payers approve. */
 export const spender: Address = "0x00000000000000000000000000000000f0011007";
 
 export const transferFrom: Method = {

@@ -6,11 +6,11 @@ import { invalid } from "../../../../src/protocol/catalogue.ts";
 import { type Address, addressWord, type Hex, sameAddress, uintWord } from "../../../../src/protocol/hex.ts";
 import { name, spender } from "./transfer-from-method.ts";
 
-/** Its code: makes each 100 bytes of its calldata a call of the token, and reverts when one of them fails. */
+/** The contract's code: it makes a call to the token from each 100 bytes of its calldata, and reverts if one of them fails. */
 export const spenderCode = (token: Address) =>
   `0x60005b368110600a57005b606481600037600060006064600060007${`3${addressWord(token).slice(24)}`}5af1603a5760006000fd5b606401600256` as const;
 
-/** The calls of the token that move these payments. */
+/** The calls to the token that move these payments. */
 function encode(calls: readonly SettleCall[]): Hex {
   const words = calls.map(
     ({ payment, recipient }) =>
