@@ -43,7 +43,10 @@ async function findSilent(request: FixtureRequest): Promise<string | undefined> 
     at.endsWith(".signature") || mistake === "signed-other-values";
   // Code at the payer's address may take a signature that is no key's.
   const isBeyond = isDecidedBy({ situation }, "time") || situation.startsWith("approval_");
-  const first = findings.find((one) => isCause(one) && !(isBeyond && isOfSignature(one)));
+  // An expired approval is refused only if the payer needs it, which the chain decides.
+  const isUnneeded = (one: (typeof findings)[number]) =>
+    one.situation === "approval_expired" && situation !== "approval_expired";
+  const first = findings.find((one) => isCause(one) && !isUnneeded(one) && !(isBeyond && isOfSignature(one)));
   // What is no request at all, and what the operator serves, is not found by the reader.
   if (first !== undefined && (kind !== "request" || situation === "network_not_enabled")) return undefined;
   const isSame =
@@ -77,6 +80,18 @@ test("several wrong things at once are explained", async () => {
     }),
     { numRuns: 500 },
   );
+});
+
+test("an expired approval that the payer does not need does not hide why the payment is refused", async () => {
+  const { environment } = engine;
+  const names = [
+    "eip2612_deadline_expired.approval_passed",
+    "permit2_insufficient_balance.empty_by_permit2",
+    "permit2_deadline_expired.deadline_too_late",
+  ];
+  const at = { operation: "verify", x402Version: 2, label: "an approval that is not needed" } as const;
+  const spec = combineCases(names, { environment, operation: "verify" });
+  expect(await findSilent(await writeRequest(environment, at, spec))).toBeUndefined();
 });
 
 test("a refusal for another reason is not put down to the approval that came along", async () => {
