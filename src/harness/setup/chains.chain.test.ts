@@ -12,7 +12,7 @@ import {
   isHex,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { isRunning, stillRunningAfter } from "../../../test/support/live-processes.ts";
 import { programFile } from "../../../test/support/programs.ts";
 import { signAs } from "../../../test/support/sign-as.ts";
@@ -304,6 +304,15 @@ describe("the chains of all networks", () => {
     await expect.poll(async () => wallClock() - (await chain.now())).toBeLessThanOrEqual(2n);
     for (let block = 0; block < 50; block++) await chain.mine();
     expect((await chain.now()) - wallClock()).toBeLessThanOrEqual(1n);
+  });
+
+  it("time goes on after a snapshot that failed", async () => {
+    const chain = chainOf("base");
+    using batch = vi.spyOn(chain.node, "batch").mockRejectedValueOnce(new Error("no snapshot"));
+    await expect(chain.mark()).rejects.toThrow("no snapshot");
+    expect(batch).toHaveBeenCalledOnce();
+    const before = await chain.now();
+    await expect.poll(() => chain.now()).toBeGreaterThan(before + 1n);
   });
 
   it("time that is advanced is seen at once, by calls too, and goes on from there", async () => {

@@ -140,6 +140,7 @@ const periodMs = 1_000;
 export function startHeartbeat(node: LocalNode, mine: () => Promise<void>) {
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
+  let hasEnded = false;
 
   async function beat(): Promise<void> {
     try {
@@ -152,6 +153,7 @@ export function startHeartbeat(node: LocalNode, mine: () => Promise<void>) {
   }
 
   const resume = () => {
+    if (hasEnded) return;
     timer ??= setInterval(() => {
       beating ??= beat();
     }, periodMs).unref();
@@ -162,7 +164,10 @@ export function startHeartbeat(node: LocalNode, mine: () => Promise<void>) {
     await beating;
   };
   resume();
-  node.exited.then(pause);
+  node.exited.then(() => {
+    hasEnded = true;
+    return pause();
+  });
   return {
     /** Stops the heartbeat. Resolves when its last block is mined. */
     pause,

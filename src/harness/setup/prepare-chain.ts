@@ -111,9 +111,11 @@ export async function prepareChain(options: LocalChainOptions) {
   /** Runs work while neither the heartbeat nor the queue sends anything to the node. */
   async function whileStill<T>(work: () => Promise<T>): Promise<T> {
     await Promise.all([mining.pause(), inTurn(async () => {})]);
-    const done = await work();
-    mining.resume();
-    return done;
+    try {
+      return await work();
+    } finally {
+      mining.resume();
+    }
   }
 
   return {
