@@ -7,6 +7,7 @@ import { createFixtureEngine } from "../src/fixtures/engine/engine.ts";
 import { parsePaymentRequest } from "../src/methods/methods.ts";
 import { explain } from "../src/observe/explain/explain-input.ts";
 import { explainRefusal } from "../src/observe/explain/explanations.ts";
+import { testPayerAt } from "../src/payer/test-payers.ts";
 import { isDecidedBy } from "../src/protocol/catalogue.ts";
 import { isCause } from "../src/protocol/mistakes.ts";
 import { membersOf } from "../src/util/json.ts";
@@ -24,7 +25,7 @@ const contracts = { mainnet: mainnet.facilitatorContract, testnet: testnet.facil
 /** The situation of a refused verify if `explain` finds nothing that would prevent the payment, or something else first. */
 async function findSilent(request: FixtureRequest): Promise<string | undefined> {
   const answer = await engine.reply(request);
-  const { isValid, situation } = membersOf(
+  const { isValid, situation, payer } = membersOf(
     answer.kind === "json" && answer.status === 200 ? answer.body : undefined,
   );
   if (isValid !== false || typeof situation !== "string") return undefined;
@@ -43,10 +44,10 @@ async function findSilent(request: FixtureRequest): Promise<string | undefined> 
     at.endsWith(".signature") || mistake === "signed-other-values";
   // Code at the payer's address may take a signature that is no key's.
   const isBeyond = isDecidedBy({ situation }, "time") || situation.startsWith("approval_");
-  // An expired approval is refused only if the payer needs it, which the chain decides.
-  const isUnneeded = (one: (typeof findings)[number]) =>
-    one.situation === "approval_expired" && situation !== "approval_expired";
-  const first = findings.find((one) => isCause(one) && !isUnneeded(one) && !(isBeyond && isOfSignature(one)));
+  // Only the chain knows that a payer has approved Permit2, so that its expired approval is not used.
+  const hasApproved = testPayerAt(String(payer))?.payer.approved === undefined;
+  const isUnused = (one: (typeof findings)[number]) => hasApproved && one.situation === "approval_expired";
+  const first = findings.find((one) => isCause(one) && !isUnused(one) && !(isBeyond && isOfSignature(one)));
   // What is no request at all, and what the operator serves, is not found by the reader.
   if (first !== undefined && (kind !== "request" || situation === "network_not_enabled")) return undefined;
   const isSame =
@@ -82,7 +83,7 @@ test("several wrong things at once are explained", async () => {
   );
 });
 
-test("an expired approval that the payer does not need does not hide why the payment is refused", async () => {
+test("an expired approval of a payer who has approved Permit2 is no cause of the refusal", async () => {
   const { environment } = engine;
   const names = [
     "eip2612_deadline_expired.approval_passed",
