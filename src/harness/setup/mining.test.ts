@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test, vi } from "vitest";
 import { quantity } from "../../protocol/hex.ts";
 import type { LocalNode } from "../nodes/nodes.ts";
-import { createMining } from "./mining.ts";
+import { createMining, startHeartbeat } from "./mining.ts";
 
 /** A node like anvil, whose blocks are only their fees, and which is making a block when it is asked for the first one. */
 function startedNode() {
@@ -32,4 +33,15 @@ test("a fee is that of the newest block although the node ended a block meanwhil
   expect(fees.slice(-3)).toEqual([100n, 100n, 100n]);
   await control.freeBaseFee(9n);
   expect(fees.at(-1)).toBe(9n);
+});
+
+test("the heartbeat of a node that has exited does not start again", async () => {
+  const mine = vi.fn(async () => {});
+  const exited = Promise.resolve();
+  const heartbeat = startHeartbeat({ exited } as LocalNode, mine);
+  await exited;
+  heartbeat.resume();
+  // It beats once a second.
+  await sleep(1_200);
+  expect(mine).not.toHaveBeenCalled();
 });
