@@ -30,9 +30,9 @@ export type ServeConfig = {
   readonly rateLimits: { readonly key: RequestRate; readonly address: RequestRate };
   /** The maximum number of settles that wait for their outcome at the same time. */
   readonly maxSettles: number;
-  /** Where metrics are served; undefined for nowhere. */
+  /** The listener for metrics, if any. */
   readonly metrics: { readonly host: string; readonly port: number } | undefined;
-  /** Where operators can look at payments, and the token they need; undefined for nowhere. */
+  /** The admin listener and its token, if any. */
   readonly admin: { readonly host: string; readonly port: number; readonly token: string } | undefined;
   /** For both protocol versions; undefined for the service's default of each. */
   readonly settleWaitMs: number | undefined;

@@ -5,7 +5,7 @@ import { refusals } from "../protocol/refusals.ts";
 import type { SignedPayment } from "../protocol/signed-payment.ts";
 
 /*
- * What a chain's state means for a payment, defined once. Each caller supplies the facts that it knows: the service from
+ * The meaning of a chain's state for a payment, defined once. Each caller supplies the facts that it knows: the service from
  * chain views, the fixtures from their ledger, `why` from the newest block. Missing facts are skipped.
  */
 

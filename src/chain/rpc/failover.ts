@@ -62,7 +62,7 @@ export type FailoverOptions = {
 const longestWaitMs = 2_000;
 
 /**
- * Combines the endpoints of a network into one that works as long as any of them does. Uses the first healthy one in the
+ * Combines the endpoints of a network into one that works while at least one of them does. Uses the first healthy one in the
  * order of the configuration. Unhealthy ones are skipped until a response, mostly to a probe, shows that they have recovered.
  *
  * A single endpoint is neither checked nor probed: there is nothing to compare it with, every request is a probe, and a test

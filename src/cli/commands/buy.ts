@@ -268,7 +268,7 @@ type Story = {
   answer?: HttpAnswer;
   tookMs?: number;
   receipt?: unknown;
-  /** What the facilitator knows about the payment. */
+  /** The facilitator's record of the payment. */
   there?: Awaited<ReturnType<typeof askThere>>;
 };
 

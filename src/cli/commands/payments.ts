@@ -297,7 +297,7 @@ function explain(payment: PaymentDetail, explanations: readonly Advised[]): read
   ];
 }
 
-/** What to say without explanations. The payment may still be refused by its shop, which this service cannot see. */
+/** The lines for a payment without explanations. Its shop may still refuse it, which this service cannot see. */
 function sayWithout({ explanations, verify, settle, settledAt, shop }: PaymentDetail): readonly string[] {
   if (explanations.length > 0) return [];
   if (shop?.outcome === "unpaid") {

@@ -34,7 +34,7 @@ export type PaymentLine = {
   fix: string | null;
   /** The words of the first command in the advice that can be run as is; null if there is none. */
   command: readonly string[] | null;
-  /** Where to read more; null if nothing is wrong. */
+  /** The section of docs/errors.md about it; null if nothing is wrong. */
   more: string | null;
   transaction: string | null;
   tookMs: number | null;

@@ -6,7 +6,7 @@ import { createExchangeLog, type Exchange } from "../scene/purchases.ts";
 import type { Scene } from "../scene/scene.ts";
 import { type ChannelBook, type ChannelPayment, readChannelPayment } from "./channel-book.ts";
 
-/** What the shop received from the client in a case. */
+/** The deposits and vouchers that the shop received from the client in a case. */
 export type ChannelCounts = {
   /** The amount of each distinct signed deposit. */
   deposits: readonly bigint[];

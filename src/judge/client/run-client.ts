@@ -33,7 +33,7 @@ export type ClientRun = {
   stderr: string;
 };
 
-/** What the client must buy, and how it may pay. */
+/** The purchase that the client must make, and its means of payment. */
 type Errand = Pick<Offer, "network" | "asset"> & {
   resource: string;
   payer: CasePayer;

@@ -52,7 +52,7 @@ const likelyChains = 4;
 
 type LikelyMistake = {
   mistake: "permit-domain" | "permit-spender" | "permit-witness";
-  /** What it was signed for instead, to complete "It was signed for …". */
+  /** The wrong object of the signature, to complete "It was signed for …". */
   instead: string;
   digest: Hex;
 };

@@ -51,7 +51,7 @@ async function gasMoneyOf(
   return { has, needed, lack };
 }
 
-/** What decides who pays for the payer's transaction. A payer with code gets nothing: it could keep the gift. */
+/** The facts that decide who pays for the payer's transaction. A payer with code gets nothing: it could keep the gift. */
 export type GasMoneyOptions = Place & {
   asset: Address;
   payerCode: Hex | null | undefined;

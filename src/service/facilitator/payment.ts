@@ -74,7 +74,7 @@ export type SettleablePayment = {
   requirements: PaymentRequest["requirements"];
   /** The EIP-712 digest that was signed. */
   digest: Hex;
-  /** What identifies the payment besides the digest; null if the digest is enough. */
+  /** Identifies the payment together with the digest; null if the digest is enough. */
   payload: string | null;
   /** The amount to settle: all that was signed, or for a maximum the amount that the request asks for. */
   amount: bigint;

@@ -134,7 +134,7 @@ function saysTheSame(one: Reading, other: Reading): boolean {
 }
 
 /**
- * What a mined transaction means for its settlements.
+ * The meaning of a mined transaction for its settlements.
  * - `concluded`: it decided every one of them;
  * - `redrive`: it tells nothing about single settlements: a batch that reverted as a whole, or a no-op in its place;
  * - `unproven`: it reports success without proof of every settlement, so the receipt is not believed.
