@@ -68,11 +68,12 @@ type Line = { at: number; text: string };
 export function describePayment(journal: PaymentJournal): string {
   const { id, network, payer, asset, value, token, explanations, requests, open, rpcCalls, transactions } =
     journal;
+  // Times are whole milliseconds. Within one, a call comes after the request that made it, and before its answer.
   const lines: Line[] = [
-    ...requests.flatMap(describeRequest),
-    ...open.map(({ operation, at }) => ({ at, text: `POST /v1/${operation}` })),
+    ...[...requests, ...open].map(({ operation, at }) => ({ at, text: `POST /v1/${operation}` })),
     ...describeCalls(rpcCalls),
     ...transactions.flatMap(describeTransaction),
+    ...requests.map(describeAnswer),
   ].toSorted((a, b) => a.at - b.at);
   const from = lines[0]?.at ?? 0;
   return (
@@ -129,19 +130,16 @@ function shortenText(text: string): string {
   return line.length > 300 ? `${line.slice(0, 300)}…` : line;
 }
 
-function describeRequest(request: JournalRequest): Line[] {
+function describeAnswer(request: JournalRequest): Line {
   const { operation, at, tookMs, status, outcome, reason, message, transaction, checks } = request;
   const failed = checks.find(({ passed }) => !passed);
   const passed = new Set(checks.filter((check) => check.passed).map(({ check }) => check)).size;
   const tally = failed === undefined ? `${passed} checks passed` : `${failed.check} refused it`;
   const answer = [status ?? "no answer arrived", outcome, reason, transaction].filter(Boolean).join(" ");
-  return [
-    { at, text: `POST /v1/${operation}` },
-    {
-      at: at + tookMs,
-      text: `POST /v1/${operation} → ${answer} in ${tookMs.toFixed(1)} ms; ${tally}${message === undefined ? "" : `: ${message}`}`,
-    },
-  ];
+  return {
+    at: at + tookMs,
+    text: `POST /v1/${operation} → ${answer} in ${tookMs.toFixed(1)} ms; ${tally}${message === undefined ? "" : `: ${message}`}`,
+  };
 }
 
 function describeCalls(calls: readonly JournalRpcCall[]): Line[] {

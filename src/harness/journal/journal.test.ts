@@ -10,7 +10,16 @@ import { describePayment } from "./journal-reader.ts";
 
 const serviceId = "the service";
 
-test("a call that was made for a request stands after it, also where the end of the request was noted late", () => {
+test.each([
+  { which: "its end was noted late", asked: 1_001, answered: 1_020, tookMs: 5, begun: 1_000 },
+  {
+    which: "all of it took less than a millisecond",
+    asked: 1_000,
+    answered: 1_000,
+    tookMs: 0.75,
+    begun: 999.25,
+  },
+])("a call made for a request stands between it and its answer, even if $which", (times) => {
   vi.useFakeTimers({ toFake: ["Date"], now: 1_000 });
   const timeline = createTimeline(serviceId);
   onTestFinished(() => {
@@ -25,15 +34,15 @@ test("a call that was made for a request stands after it, also where the end of 
   publish("request", request);
   const params = [{ data: payment.payment.nonce.toLowerCase() }];
   journal.onExchange({
-    at: 1_001,
-    tookMs: 2,
+    at: times.asked,
+    tookMs: 0.5,
     calls: [{ method: "eth_call", params, answer: { result: "0x", error: undefined }, faults: [] }],
   });
-  vi.setSystemTime(1_020);
-  publish("answer", { ...request, status: 200, result: { outcome: "valid" }, tookMs: 5 });
+  vi.setSystemTime(times.answered);
+  publish("answer", { ...request, status: 200, result: { outcome: "valid" }, tookMs: times.tookMs });
 
   const found = journal.payment(settlementId);
-  expect(found?.requests).toMatchObject([{ at: 1_000, tookMs: 5 }]);
+  expect(found?.requests).toMatchObject([{ at: times.begun, tookMs: times.tookMs }]);
   const lines =
     found === undefined
       ? []
@@ -42,8 +51,8 @@ test("a call that was made for a request stands after it, also where the end of 
           .slice(2);
   expect(lines.map((line) => line.replace(/^ *\+\d+ ms */, ""))).toEqual([
     "POST /v1/verify",
-    "eth_call (2.0 ms)",
-    expect.stringMatching("POST /v1/verify → 200 valid in 5.0 ms"),
+    "eth_call (0.5 ms)",
+    expect.stringMatching(/^POST \/v1\/verify → 200 valid in /),
   ]);
 });
 
